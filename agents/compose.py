@@ -1,0 +1,252 @@
+"""From verified lines and findings to the one Answer, its text, and what the next turn should know."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, cast
+
+from agents.judge import Finding
+from agents.render import (
+    DraftLine, code_label, codes_label, entry_label, heading, section_text, sources_text, to_be_confirmed,
+)
+from agents.safety import Screen
+from agents.state import Conversation, State
+from agents.wording import say
+from retrieval.families import vendor_title
+from retrieval.records import (
+    Answer, Candidate, Citation, CitedItem, Clarify, Evidence, FaultCode, Intent, KnowledgeEntry, Language, Refusal, Section,
+)
+from retrieval.store import KnowledgeStore
+
+_REASONS = {
+    "unknown_code": "unknown_code", "unknown_parameter": "unknown_code", "nothing": "no_evidence",
+    "out_of_scope": "out_of_scope",
+}
+
+
+def in_plan_order(state: State) -> list[Finding]:
+    """Findings in the order of the plan's parts: branches may finish in any order."""
+    order = {part["id"]: n for n, part in enumerate(state.get("plan", {}).get("parts", []))}
+    findings = [Finding.model_validate(raw) for raw in state.get("findings", [])]
+    return sorted(findings, key=lambda f: order.get(f.part_id, 99))
+
+
+def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
+    """The Answer of a run, and the conversation state after it."""
+    language = cast(Language, state["language"])
+    talk = Conversation.model_validate(state.get("conversation") or {})
+    talk = talk.model_copy(
+        update={
+            "language": language, "vendor": state.get("vendor"), "family": state.get("family"),
+            "pending_question": "", "pending_candidates": (),
+        }
+    )
+    verdict = Screen.model_validate(state["screen"])
+    shared: dict[str, Any] = {
+        "id": uuid.uuid4().hex[:16], "language": language, "trace_id": state["trace_id"],
+        "degraded": tuple(dict.fromkeys(state.get("degraded", []))),
+    }
+    if verdict.verdict == "danger":
+        return _danger(shared, verdict, language), talk
+    findings = in_plan_order(state)
+    enough = [f for f in findings if f.status == "enough"]
+    if enough:
+        return _answer(state, store, shared, findings, language, talk)
+    asking = next((f for f in findings if f.status == "ambiguous"), None)
+    if asking is not None:
+        clarify, text = _clarify(asking, store, language)
+        candidates = tuple((c.fault_code, c.entry_id) for c in clarify.candidates)
+        talk = talk.model_copy(
+            update={"pending_question": state["question"], "pending_candidates": candidates}
+        )
+        return Answer(**shared, kind="clarify", intent=asking.intent, text=text, clarify=clarify), talk
+    refused = findings[0]
+    refusal, text = _refusal(refused, language)
+    intent: Intent = "other" if refused.status == "out_of_scope" else refused.intent
+    return Answer(**shared, kind="refuse", intent=intent, text=text, refusal=refusal), talk
+
+
+def _danger(shared: dict[str, Any], verdict: Screen, language: Language) -> Answer:
+    advice = tuple(say(f"danger_{n}", language) for n in (1, 2, 3))
+    text = "\n".join([say("danger", language, safeguard=verdict.safeguard), *(f"- {line}" for line in advice)])
+    return Answer(**shared, kind="safety", intent="danger", text=text, safety=advice)
+
+
+def _answer(
+    state: State, store: KnowledgeStore, shared: dict[str, Any], findings: Sequence[Finding], language: Language,
+    talk: Conversation,
+) -> tuple[Answer, Conversation]:
+    verified = {raw["part_id"]: raw for raw in state["verified"]}
+    entries: dict[str, KnowledgeEntry] = {}
+    numbers: dict[str, int] = {}
+    sections: list[Section] = []
+    blocks: list[str] = []
+    codes: list[FaultCode] = []
+    refusal: Refusal | None = None
+    clarify: Clarify | None = None
+    for finding in findings:
+        raw = verified.get(finding.part_id)
+        if finding.status == "enough" and raw is not None:
+            entry = store.entry(finding.evidence[0].entry_id)
+            if entry is None or entry.id in entries:
+                continue  # two parts of the question led to the same entry: say it once
+            entries[entry.id] = entry
+            numbers[entry.id] = len(numbers) + 1
+            asked = finding.evidence[0].fault_code
+            if asked is not None:
+                codes.append(asked)
+            made = _sections(entry, raw["lines"], numbers[entry.id], language)
+            made += _related(finding, store, entries, numbers, language)
+            sections += made
+            blocks.append(_block(entry, asked, made, raw["lead"], finding, entries, language))
+        elif finding.status == "ambiguous":
+            clarify, text = _clarify(finding, store, language)
+            blocks.append(f"## {say('not_answered', language)}: {text}")
+        else:
+            refusal, text = _refusal(finding, language)
+            blocks.append(f"## {say('not_answered', language)}: {text}")
+    citations = tuple(_citation(entries[e], n, sections, language) for e, n in numbers.items())
+    text = "\n\n".join(blocks) + "\n" + sources_text(citations, entries, language)
+    shown = [item for s in sections for item in s.items if s.name != "related"]
+    result = Answer(
+        **shared, kind="answer", intent=next(f.intent for f in findings if f.status == "enough"), text=text,
+        sections=tuple(sections), codes=tuple(codes), citations=citations,
+        safety=tuple(dict.fromkeys(i.text for s in sections if s.name in ("safety", "stop_or_run") for i in s.items)),
+        clarify=clarify, refusal=refusal, grounded=_grounded(shown, entries),
+    )
+    first = next(f for f in findings if f.status == "enough")
+    entry_id = first.evidence[0].entry_id
+    given = talk.given if talk.entry_id == entry_id else ()
+    given += tuple(i.item_id for s in sections if s.name == "next_check" for i in s.items if i.entry_id == entry_id)
+    known: dict[str, Any] = {"entry_id": entry_id, "fault_code": first.evidence[0].fault_code, "given": given}
+    if codes:
+        known |= {"vendor": codes[0].vendor, "family": talk.family if talk.vendor == codes[0].vendor else None}
+    return result, talk.model_copy(update=known)
+
+
+def _sections(entry: KnowledgeEntry, lines: Sequence[dict[str, Any]], number: int, language: Language) -> list[Section]:
+    grouped: dict[str, list[CitedItem]] = {}
+    for raw in lines:
+        line = DraftLine.model_validate(raw)
+        grouped.setdefault(line.section, []).append(
+            CitedItem(
+                text=line.text, entry_id=line.entry_id, item_id=line.item_id, citation=number,
+                to_be_confirmed=to_be_confirmed(entry, line.item_id),
+            )
+        )
+    return [
+        Section(name=name, heading=say(name, language), items=tuple(items))  # type: ignore[arg-type]  # from LAYOUT
+        for name, items in grouped.items()
+    ]
+
+
+def _related(
+    finding: Finding, store: KnowledgeStore, entries: dict[str, KnowledgeEntry], numbers: dict[str, int],
+    language: Language,
+) -> list[Section]:
+    """Entries close behind the best one: named with their titles, not advised from."""
+    items: list[CitedItem] = []
+    for evidence in finding.near:
+        entry = store.entry(evidence.entry_id)
+        if entry is None or entry.id in entries:
+            continue
+        entries[entry.id] = entry
+        numbers[entry.id] = len(numbers) + 1
+        title = entry.title.get(language)
+        key = "also_look" if entry.keys else "also_entry"
+        label = code_label(entry.fault_codes[0], language) if entry.keys else ""
+        items.append(
+            CitedItem(
+                text=say(key, language, label=label, title=title), entry_id=entry.id, item_id="@title",
+                citation=numbers[entry.id], to_be_confirmed=entry.status in ("unverified", "disputed"),
+            )
+        )
+    return [Section(name="related", heading=say("related", language), items=tuple(items))] if items else []
+
+
+def _block(
+    entry: KnowledgeEntry, asked: FaultCode | None, sections: Sequence[Section], lead: str, finding: Finding,
+    entries: dict[str, KnowledgeEntry], language: Language,
+) -> str:
+    lines = [heading(entry, asked, language)]
+    if lead:
+        lines.append(lead)
+    lines += [section_text(entry, section, language) for section in sections]
+    if finding.intent == "follow_up" and not any(s.name == "next_check" for s in sections):
+        lines.insert(1, say("no_more_checks", language))
+    return "\n".join(lines)
+
+
+def _citation(entry: KnowledgeEntry, number: int, sections: Sequence[Section], language: Language) -> Citation:
+    ids = tuple(dict.fromkeys(i.item_id for s in sections for i in s.items if i.entry_id == entry.id))
+    label = entry_label(entry)
+    title = f"{label}: {entry.title.get(language)}" if label else entry.title.get(language)
+    return Citation(
+        number=number, entry_id=entry.id, item_ids=ids, title=title, status=entry.status, sources=entry.sources
+    )
+
+
+def _grounded(items: Sequence[CitedItem], entries: dict[str, KnowledgeEntry]) -> float:
+    """Share of the shown lines that rest on a named source: fields on any source of the entry, items on their own."""
+    if not items:
+        return 0.0
+    held = 0
+    for cited in items:
+        entry = entries[cited.entry_id]
+        item = entry.item(cited.item_id)
+        held += bool(item.sources if item else entry.sources)
+    return round(held / len(items), 3)
+
+
+def _clarify(finding: Finding, store: KnowledgeStore, language: Language) -> tuple[Clarify, str]:
+    """The question back. Families of one vendor that share an entry are one candidate: the meaning is the same."""
+    grouped: dict[tuple[str, str], list[FaultCode]] = {}
+    for evidence in finding.candidates:
+        if evidence.fault_code is not None:
+            grouped.setdefault((evidence.fault_code.vendor, evidence.entry_id), []).append(evidence.fault_code)
+    entries = {e.id: e for e in store.entries(entry_id for _, entry_id in grouped)}
+    candidates: list[Candidate] = []
+    for (_, entry_id), fault_codes in grouped.items():
+        if (entry := entries.get(entry_id)) is None:
+            continue
+        stop = "。" if language == "zh" else ". "
+        title, meaning = entry.title.get(language).rstrip(". 。"), entry.meaning.get(language)
+        candidates.append(
+            Candidate(
+                fault_code=fault_codes[0], entry_id=entry_id, label=codes_label(fault_codes, language),
+                meaning=f"{title}{stop}{meaning}",
+            )
+        )
+    key = "ask_controller" if len({c.fault_code.vendor for c in candidates}) > 1 or finding.vendor is None else "ask_family"
+    question = say(key, language, label=finding.label)
+    lines = [f"{n}. {c.label}: {c.meaning}" for n, c in enumerate(candidates, start=1)]
+    example = vendor_title(candidates[0].fault_code.vendor, language) if candidates else "FANUC"
+    reply = say("ask_reply", language, example=example)
+    return Clarify(question=question, candidates=tuple(candidates)), "\n".join([question, *lines, reply])
+
+
+def _refusal(finding: Finding, language: Language) -> tuple[Refusal, str]:
+    on = say("on_vendor", language, vendor=vendor_title(finding.vendor, language)) if finding.vendor else ""
+    status = finding.status
+    if finding.intent == "report":
+        first, next_step = say("report_later", language), say("next_no_evidence", language)
+    elif status in ("unknown_code", "unknown_parameter"):
+        first = say(status, language, label=finding.label, on=on)
+        next_step = say(f"next_{status}", language)
+    else:
+        key = _REASONS[status]
+        first, next_step = say(key, language), say(f"next_{key}", language)
+    searched = finding.searched if status != "out_of_scope" else ()
+    lines = [first, *(f"{say('searched', language)}: {line}" for line in searched), next_step]
+    reason = cast(Any, _REASONS[status])
+    return Refusal(reason=reason, searched=searched, next_step=next_step), "\n".join(lines)
+
+
+def evidence_ids(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Entry ids that an answer may speak from."""
+    return tuple(dict.fromkeys(e.entry_id for f in findings for e in _all(f)))
+
+
+def _all(finding: Finding) -> tuple[Evidence, ...]:
+    return (*finding.evidence, *finding.near, *finding.candidates)

@@ -1,0 +1,148 @@
+"""The safety screen: questions that ask to defeat a safeguard, and answers that would tell how.
+
+Two things must meet in one clause: a way to defeat (bypass, jumper, 短接, 屏蔽 ...) and a safeguard (door switch,
+interlock, e-stop, limit switch, 安全门, 急停 ...). A clause that asks how to undo, find or prevent a bypass, or how to
+test the safeguard, is near-danger and is answered. The lists are data of this module; tests hold both directions in
+both languages.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from retrieval.codes import fold
+from retrieval.records import Record
+
+Verdict = Literal["clear", "near", "danger"]
+
+_SAFEGUARDS = re.compile(
+    r"""
+    (?:safety|guard|enclosure|front|side|machine|cabinet|carousel|chip)?\s*-?\s*(?:door|gate|hood|cover|guard)s?\s*-?\s*
+      (?:safety\s+)?(?:switch(?:es)?|interlocks?|locks?|sensors?|contacts?|magnets?)
+    | (?:door|gate|guard)\s+(?:safety|circuit|signal|input)
+    | inter-?locks?(?:\s+(?:switch(?:es)?|circuit|key))? | (?:machine|safety|finger|machine\s+tool)\s*-?\s*guards?\b | guarding
+    | safety\s+(?:relay|plc|circuit|chain|loop|switch(?:es)?|door|gate|device|function|system|mat|edge|input|controller)s?
+    | light\s*-?\s*(?:curtain|barrier|grid)s? | laser\s+scanner
+    | e-?\s?stops?\b | emergency\s*-?\s*(?:stop|off)s? | e-?stop\s+(?:button|chain|circuit|relay)
+    | (?:over-?\s?travel|hard|soft|axis|travel|end|stroke)\s*-?\s*limits?(?:\s+switch(?:es)?)? | limit\s+switch(?:es)? | over-?travel\s+(?:switch(?:es)?|protection|alarm)
+    | (?:enabling|enable|dead\s?-?man|two\s?-?hand)\s+(?:switch|button|device|control)s?
+    | (?:thermal|overload|over-?temperature|torque)\s+(?:protection|cut-?out|monitoring|relay)
+    | lock-?\s?out | loto\b | (?:brake|holding\s+brake)\s+(?:test|monitoring)
+    | 安全门 | 防护门 | 防护罩 | 护罩 | 机床门 | 舱门 | 前门 | 侧门 | 门开关 | 门锁 | 门磁 | 门限位 | 门感应 | 门信号 | 门的?(?:安全|行程)?开关
+    | 安全(?:开关|回路|继电器|装置|光幕|光栅|功能|锁|联锁|互锁|链|模块|保护|触边|地毯|信号|系统)
+    | 联锁 | 互锁 | 连锁 | 急停 | 紧急停止 | 光幕 | 光栅保护 | 限位 | 软限位 | 硬限位 | 行程开关 | 超程(?:保护|开关|报警)? | 使能开关 | 双手按钮
+    | 过热保护 | 过载保护 | 热继电器 | 挂牌上锁 | 上锁挂牌 | 抱闸检测 | 保护装置
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_DEFEAT = re.compile(
+    r"""
+    by-?\s?pass(?:es|ed|ing)? | jump(?:er|ers|ered|ering)?\s?(?:out|across|over|wire)?\b | defeat(?:s|ed|ing)? | circumvent\w* | work(?:ing)?\s?around
+    | get(?:ting)?\s+(?:around|past|rid\s+of) | over-?rid(?:e|es|den|ing) | disabl(?:e|es|ed|ing) | deactivat\w+ | inhibit\w* | mut(?:e|ed|ing)\b
+    | turn(?:ing|ed)?\s+off | switch(?:ing|ed)?\s+off | shut(?:ting)?\s+off | short(?:s|ed|ing)?\s*-?\s*(?:out|circuit\w*|across|together)?\b | bridg(?:e|es|ed|ing)\b
+    | trick(?:s|ed|ing)?\b | fool(?:s|ed|ing)?\b | cheat\w* | spoof\w* | fak(?:e|ing)\b | tap(?:e|ing)\s+(?:down|over|up) | tie(?:d)?\s+(?:down|back|off) | wir(?:e|ing)\s+(?:around|out|together)
+    | (?:remov|unplug|disconnect|unscrew|cut(?:ting)?|unhook|pull(?:ing)?\s+out|take|taking)\w*(?=.{0,40}?(?:door|guard|interlock|safety|limit|e-?stop|emergency|curtain))(?!.{0,60}\b(?:replace|to\s+test|for\s+replacement|clean)\b)
+    | (?:run|running|cut|cutting|operate|machine|machining|move|jog|work)\w*\s+(?:it\s+|the\s+\w+\s+)?with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
+    | (?:ignore|ignoring|suppress\w*|mask(?:ing|ed)?|eliminat\w+|hold(?:ing)?\s+down|permanently\s+(?:close|on)|stay\s+closed|always\s+(?:on|closed))
+    | 短接 | 短路 | 跨接 | 跳线 | 跳接 | 飞线 | 并线 | 屏蔽 | 绕过 | 绕开 | 避开 | 旁路 | 跳过 | 破解 | 失效 | 骗过 | 欺骗 | 糊弄 | 取消 | 关掉 | 关闭 | 禁用 | 停用 | 拆掉 | 拆除 | 拆了 | 拔掉 | 拔了 | 剪断 | 去掉 | 不要了
+    | 解除(?!.{0,6}(?:原因|报警)) | 强制(?:闭合|吸合|接通|导通) | 顶住 | 压住 | 绑住 | 粘住 | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | 不起作用 | 不检测
+    | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着)?(?:能|可以|让)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# Said of a safeguard, these make a request to defeat it without naming it: "run with the door open".
+_SELF_CONTAINED = re.compile(
+    r"""with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat|\?|$)|$)
+    | (?:run|running|cut|cutting|operate|spin|spinning|machining)\w*\s.{0,30}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
+    | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# The asker wants the safeguard to work: undo, find, refuse, test, repair.
+_RESTORING = re.compile(
+    r"""
+    (?:someone|somebody|operators?|previous|colleague|night\s+shift|he|she|they|who|was|were|is|are|been|has|have|had)\b[^.?!]{0,40}
+      \b(?:by-?passed|jumper(?:ed)?|jumpered\s+out|defeated|disabled|bridged|overridden|shorted|taped|removed|tied)\b
+    | (?:remove|removing|undo|find|finding|detect|detecting|check(?:ing)?\s+(?:for|whether|if|that)|prevent|preventing|stop)\s.{0,40}(?:jumper|by-?pass|bridge|defeat|override)
+    | (?:why|how\s+dangerous|what\s+happens|never|must\s+not|mustn't|should\s+not|shouldn't|do\s+not|don't|not\s+allowed|illegal|policy|refuse)\b.{0,60}(?:by-?pass|jumper|defeat|disabl|bridg|overrid|short|remov)
+    | without\s+(?:by-?passing|jumpering|defeating|disabling|bridging|overriding|removing|opening)
+    | restor(?:e|ing) | re-?enabl(?:e|ing) | reinstat\w+ | put(?:ting)?\s+(?:it\s+)?back
+    | (?:被|有人|别人|夜班|操作工|前任|之前).{0,10}(?:短接|屏蔽|绕过|跨接|拆|取消|旁路|跳线)
+    | (?:恢复|拆除短接|去掉短接|取消短接|取消屏蔽|解除屏蔽|发现|查出|防止|杜绝|禁止|严禁|不要|不得|不能|为什么不).{0,16}(?:短接|屏蔽|绕过|跨接|旁路|拆|安全|联锁|门开关|限位|急停)
+    | (?:不|没有|无需|不用)(?:短接|屏蔽|绕过|跨接)
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# A request, in spite of a restoring word: "how do I bypass", "怎么短接".
+_REQUEST = re.compile(
+    r"""
+    (?:how\s+(?:do|can|could|would|should|to)|can\s+(?:i|we|you)|could\s+(?:i|we|you)|want\s+to|need\s+to|help\s+me|show\s+me|tell\s+me|teach|
+      best\s+way\s+to|easiest\s+way\s+to|is\s+it\s+(?:ok|okay|safe|possible)\s+to|let\s+me|allow\s+me|trying\s+to|which\s+(?:pins?|wires?|parameter|terminals?)|where\s+do\s+i)
+      [^.?!;]{0,40}?(?:by-?pass|jumper|jump\s+out|defeat|circumvent|disabl\w+|deactivat\w+|bridg\w+|overrid\w+|trick|fool|cheat|spoof|short\s+(?:out|across)|turn\s+off|switch\s+off|get\s+(?:around|past|rid))
+    | (?:怎么|怎样|如何|咋|能不能|能否|可不可以|可以|帮我|教我|想|要|告诉我|哪(?:根|个|两根|几根)).{0,14}(?:短接|跨接|跳线|屏蔽|绕过|绕开|旁路|破解|骗过|取消|关掉|禁用|拆掉|强制(?:闭合|接通))
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# Words that look like a defeat of a safeguard and are everyday work.
+_HARMLESS = re.compile(
+    r"""(?:feed(?:rate)?|spindle|rapid|speed)\s*-?\s*over-?rides? | over-?ride\s+(?:switch|knob|dial|pot\w*)
+    | (?:turn|switch|shut)(?:ing|ed)?\s+off\s+(?:the\s+)?(?:main|power|machine|control|breaker|supply|mains|coolant|air)\b(?!\s*-?\s*(?:guard|door|interlock|safety))
+    | 关闭(?:电源|总电源|主电源|机床电源|气源|冷却|冷却液) | 关掉(?:电源|总电源|机床) | 取消(?:程序|刀补|补偿|固定循环|坐标) | 短路(?:报警|故障|保护|测试|了|电流|检查)|(?:是否|有无|有没有|检查|测量|对地|相间|存在).{0,6}短路
+    | short\s*-?\s*(?:circuit\w*\s+)?(?:to\s+(?:ground|earth)|alarm|fault)|(?:for\s+(?:a\s+)?|check\w*\s+.{0,20})short(?:s|ed|\s*-?\s*circuits?)?\b
+    | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_CLAUSE = re.compile(r"[.?!;。？！；\n]+")
+_STOP_TEST = re.compile(r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验", re.IGNORECASE)
+
+
+class Screen(Record):
+    """What the screen saw: the verdict, and the words that met."""
+
+    verdict: Verdict
+    safeguard: str = ""
+    defeat: str = ""
+
+
+def screen(text: str) -> Screen:
+    """Screen a question, or any text that could tell how to defeat a safeguard.
+
+    "danger": it asks for a way to defeat; "near": safeguard and defeat meet, but to restore, find or test; else
+    "clear".
+    """
+    folded, _ = fold(text)
+    worst = Screen(verdict="clear")
+    for clause in _CLAUSE.split(folded):
+        found = _screen_clause(clause)
+        if found.verdict == "danger":
+            return found
+        if found.verdict == "near":
+            worst = found
+    # an order split over sentences: "The door switch is annoying. How do I bypass it?"
+    if worst.verdict == "clear" and len(folded) < 2000:
+        safeguard, request = _SAFEGUARDS.search(folded), _REQUEST.search(_HARMLESS.sub(" ", folded))
+        if safeguard and request and re.search(r"\b(?:it|them|that|this|these|those)\b|它|这个|那个|这玩意|掉$", request.string[request.start() :]):
+            return Screen(verdict="danger", safeguard=safeguard.group().strip(), defeat=request.group().strip())
+    return worst
+
+
+def _screen_clause(clause: str) -> Screen:
+    if hit := _SELF_CONTAINED.search(clause):
+        if _RESTORING.search(clause) and not _REQUEST.search(clause):
+            return Screen(verdict="near", safeguard=hit.group().strip(), defeat=hit.group().strip())
+        return Screen(verdict="danger", safeguard=hit.group().strip(), defeat=hit.group().strip())
+    cleaned = _HARMLESS.sub(" ", clause)
+    defeat = _DEFEAT.search(cleaned)
+    safeguard = _SAFEGUARDS.search(cleaned) if defeat else None
+    if not (defeat and safeguard):
+        return Screen(verdict="clear")
+    verdict: Verdict = "danger"
+    if _RESTORING.search(cleaned):
+        verdict = "danger" if _REQUEST.search(_RESTORING.sub(" ", cleaned)) else "near"
+    return Screen(verdict=verdict, safeguard=safeguard.group().strip(), defeat=defeat.group().strip())
+
+
+def tests_a_safeguard(text: str) -> bool:
+    """True if the text is about checking or repairing a safeguard: answered with its procedure."""
+    folded, _ = fold(text)
+    return bool(_SAFEGUARDS.search(folded) and _STOP_TEST.search(folded))

@@ -1,0 +1,160 @@
+"""Fixed sentences of an answer in both languages. Facts never stand here: they come from entries."""
+
+from __future__ import annotations
+
+from retrieval.records import Language
+
+_TEXT: dict[str, tuple[str, str]] = {
+    # headings
+    "stop_or_run": ("Stop or run", "停机还是继续"),
+    "safety": ("Safety first", "安全第一"),
+    "symptom": ("Symptom (what the control saw)", "故障现象（系统检测到什么）"),
+    "meaning": ("What it is", "说明"),
+    "diagnosis": ("Diagnosis", "诊断"),
+    "action": ("Action", "处理"),
+    "prevention": ("Prevention", "预防"),
+    "conditions": ("Before you start", "开始前的条件"),
+    "steps": ("Steps", "步骤"),
+    "confirm": ("How to see that it worked", "如何确认有效"),
+    "range": ("Unit and range", "单位与范围"),
+    "effect": ("What it changes", "影响"),
+    "backup": ("Save this first", "先备份"),
+    "next_check": ("Next check", "下一项检查"),
+    "related": ("Also possible", "也可能是"),
+    "sources": ("Sources", "来源"),
+    "causes": ("Likely causes", "可能原因"),
+    "checks": ("Checks, in this order", "检查（按此顺序）"),
+    # stop or run
+    "stop_now": ("STOP NOW. Do not run the machine until the cause is cleared.", "立即停机。原因排除前不要运行机床。"),
+    "stop_at_safe_point": (
+        "STOP at the next safe point, then find the cause.", "在下一个安全点停机，然后查明原因。"
+    ),
+    "may_continue": ("May continue for now; plan the work.", "可暂时继续运行；请安排处理。"),
+    # reset
+    "reset_key": ("Clear with the RESET key once the cause is gone.", "原因排除后按复位键清除。"),
+    "clear_cause_first": (
+        "Reset works only after the cause is removed; do not keep resetting.", "排除原因后才能复位；不要反复复位。"
+    ),
+    "power_cycle": (
+        "Needs a power cycle after the cause is removed.", "排除原因后需要断电再上电。"
+    ),
+    "homing": ("Reference (home) the axes again afterwards.", "之后需要重新回参考点。"),
+    # marks
+    "expect": ("expect", "应为"),
+    "for_cause": ("for cause", "对应原因"),
+    "to_be_confirmed": ("to be confirmed", "待确认"),
+    "unverified": (
+        "This entry is UNVERIFIED: everything it advises is to be confirmed before you act on it.",
+        "本条目未经核实：其中的建议均待确认，确认后再执行。",
+    ),
+    "disputed": (
+        "Sources DISAGREE about this entry: confirm it with the machine's own manual before you act on it.",
+        "来源对本条目说法不一：请先对照本机手册确认再执行。",
+    ),
+    "status_verified": ("verified by {name}", "由 {name} 核实"),
+    "status_machine_checked": ("two independent sources agree", "两个独立来源一致"),
+    "status_unverified": ("unverified", "未核实"),
+    "status_disputed": ("disputed", "有争议"),
+    "also_look": ("if the display shows {label}: {title}", "若显示 {label}：{title}"),
+    "also_entry": ("{title}", "{title}"),
+    # asking back
+    "ask_controller": (
+        "Which controller is it? {label} means different things on different controls. I know:",
+        "是哪种控制系统？{label} 在不同系统上含义不同。我知道的有：",
+    ),
+    "ask_family": (
+        "Which control model is it? {label} is listed for:", "是哪个系列的系统？{label} 的条目有："
+    ),
+    "ask_reply": (
+        "Reply with the number or the controller (for example \"{example}\"). If yours is not listed, I have no entry"
+        " for it: give the control's make and model and the full text on the display.",
+        "请回复序号或系统名称（例如“{example}”）。如果没有列出，说明我没有它的条目：请告诉我系统品牌、型号和屏幕上的完整文字。",
+    ),
+    # refusing
+    "unknown_code": (
+        "I have no entry for {label}{on}, so I will not guess what it means.",
+        "我没有{on}{label} 的条目，因此不会猜测它的含义。",
+    ),
+    "on_vendor": (" on {vendor}", " {vendor} 上 "),
+    "unknown_parameter": (
+        "I have no entry for parameter {label}{on}, so I will not say what it does.",
+        "我没有{on}参数 {label} 的条目，因此不会说明它的作用。",
+    ),
+    "no_evidence": (
+        "Nothing in the knowledge base speaks about this closely enough to advise on it.",
+        "知识库中没有足够贴近的内容，不能给出建议。",
+    ),
+    "out_of_scope": (
+        "I only help with CNC machine tools: alarm codes, symptoms, procedures and parameters.",
+        "我只处理数控机床的问题：报警代码、故障现象、操作步骤和参数。",
+    ),
+    "report_later": (
+        "Writing handover or work-order text is not part of this version.", "本版本还不能撰写交接或工单文字。"
+    ),
+    "next_unknown_code": (
+        "Compare the code with the display (letters, zeros), name the controller, or look it up in the machine's own"
+        " manual. Until you know it, treat the machine as stopped for a reason: do not keep resetting.",
+        "请与屏幕核对代码（字母、数字 0），说明控制系统，或查阅本机手册。未查明之前，请视为有原因的停机，不要反复复位。",
+    ),
+    "next_unknown_parameter": (
+        "Look it up in the machine's own parameter manual, and save all parameters before you change one.",
+        "请查阅本机参数手册；更改前先备份全部参数。",
+    ),
+    "next_no_evidence": (
+        "Give the code on the display, the controller, the axis or part, and when it happens.",
+        "请提供屏幕上的代码、控制系统、涉及的轴或部件，以及何时发生。",
+    ),
+    "next_out_of_scope": (
+        "Ask about an alarm (\"FANUC SV0401\") or a symptom (\"spindle speed fluctuates, noise\").",
+        "可以询问报警（“发那科 SV0401”）或现象（“主轴转速波动，有异响”）。",
+    ),
+    "searched": ("Searched", "已查找"),
+    "searched_code": ("exact code {label} in {scope}", "在{scope}中精确查找代码 {label}"),
+    "searched_number": ("number {label} in {scope}", "在{scope}中查找号码 {label}"),
+    "searched_words": ("words and meaning over {kinds}", "在{kinds}中按词和语义查找"),
+    "searched_parameter": ("parameter {label} in {scope}", "在{scope}中查找参数 {label}"),
+    "scope_all": ("all controllers ({codes} codes)", "全部系统（{codes} 个代码）"),
+    "scope_vendor": ("{vendor} (of {codes} codes in all)", "{vendor}（共 {codes} 个代码）"),
+    "kind_alarm": ("alarms", "报警"),
+    "kind_guide": ("guides", "指南"),
+    "kind_procedure": ("procedures", "规程"),
+    "kind_parameter": ("parameters", "参数"),
+    "not_answered": ("Not answered", "未回答"),
+    "no_more_checks": (
+        "All checks of this entry have been given. What remains are the actions below; say which readings you got.",
+        "本条目的检查项已全部给出。剩下的是以下处理措施；请告诉我测得的结果。",
+    ),
+    # danger
+    "danger": (
+        "I will not help to defeat a safeguard ({safeguard}). It is there because the machine can kill or maim when it"
+        " is not.",
+        "我不会协助使安全保护（{safeguard}）失效。没有它，机床会致人伤亡。",
+    ),
+    "danger_1": (
+        "Stop the machine, lock it out, and tell the person responsible for it.", "停机、上锁挂牌，并告知设备负责人。"
+    ),
+    "danger_2": (
+        "If the safeguard itself is faulty, ask me how to test it: \"how do I test the door switch\".",
+        "如果是保护装置本身有故障，可以问我如何检测：“怎么检测门开关”。",
+    ),
+    "danger_3": (
+        "A machine whose safeguard does not work stays out of use until it is repaired.",
+        "保护装置失效的机床，修复之前不得使用。",
+    ),
+    # degraded
+    "deg_writer": (
+        "language model not used ({reason}); items are in the entry's own order", "未使用语言模型（{reason}）；条目按原有顺序排列"
+    ),
+    "deg_planner": ("planner fell back to rules ({reason})", "规划器退回规则（{reason}）"),
+}
+
+
+def say(key: str, language: Language, **values: object) -> str:
+    """The fixed sentence `key` in `language`, filled in."""
+    english, chinese = _TEXT[key]
+    return (chinese if language == "zh" else english).format(**values)
+
+
+def both(key: str) -> tuple[str, str]:
+    """English and Chinese of a sentence, for tests that hold the two side by side."""
+    return _TEXT[key]

