@@ -8,19 +8,38 @@ from typing import Any, cast
 
 from agents.judge import Finding
 from agents.render import (
-    DraftLine, code_label, codes_label, entry_label, heading, section_text, sources_text, to_be_confirmed,
+    DraftLine,
+    code_label,
+    codes_label,
+    entry_label,
+    heading,
+    section_text,
+    sources_text,
+    to_be_confirmed,
 )
 from agents.safety import Screen
 from agents.state import Conversation, State
 from agents.wording import say
 from retrieval.families import vendor_title
 from retrieval.records import (
-    Answer, Candidate, Citation, CitedItem, Clarify, Evidence, FaultCode, Intent, KnowledgeEntry, Language, Refusal, Section,
+    Answer,
+    Candidate,
+    Citation,
+    CitedItem,
+    Clarify,
+    FaultCode,
+    Intent,
+    KnowledgeEntry,
+    Language,
+    Refusal,
+    Section,
 )
 from retrieval.store import KnowledgeStore
 
 _REASONS = {
-    "unknown_code": "unknown_code", "unknown_parameter": "unknown_code", "nothing": "no_evidence",
+    "unknown_code": "unknown_code",
+    "unknown_parameter": "unknown_code",
+    "nothing": "no_evidence",
     "out_of_scope": "out_of_scope",
 }
 
@@ -38,13 +57,18 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
     talk = Conversation.model_validate(state.get("conversation") or {})
     talk = talk.model_copy(
         update={
-            "language": language, "vendor": state.get("vendor"), "family": state.get("family"),
-            "pending_question": "", "pending_candidates": (),
+            "language": language,
+            "vendor": state.get("vendor"),
+            "family": state.get("family"),
+            "pending_question": "",
+            "pending_candidates": (),
         }
     )
     verdict = Screen.model_validate(state["screen"])
     shared: dict[str, Any] = {
-        "id": uuid.uuid4().hex[:16], "language": language, "trace_id": state["trace_id"],
+        "id": uuid.uuid4().hex[:16],
+        "language": language,
+        "trace_id": state["trace_id"],
         "degraded": tuple(dict.fromkeys(state.get("degraded", []))),
     }
     if verdict.verdict == "danger":
@@ -57,9 +81,7 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
     if asking is not None:
         clarify, text = _clarify(asking, store, language)
         candidates = tuple((c.fault_code, c.entry_id) for c in clarify.candidates)
-        talk = talk.model_copy(
-            update={"pending_question": state["question"], "pending_candidates": candidates}
-        )
+        talk = talk.model_copy(update={"pending_question": state["question"], "pending_candidates": candidates})
         return Answer(**shared, kind="clarify", intent=asking.intent, text=text, clarify=clarify), talk
     refused = findings[0]
     refusal, text = _refusal(refused, language)
@@ -74,7 +96,11 @@ def _danger(shared: dict[str, Any], verdict: Screen, language: Language) -> Answ
 
 
 def _answer(
-    state: State, store: KnowledgeStore, shared: dict[str, Any], findings: Sequence[Finding], language: Language,
+    state: State,
+    store: KnowledgeStore,
+    shared: dict[str, Any],
+    findings: Sequence[Finding],
+    language: Language,
     talk: Conversation,
 ) -> tuple[Answer, Conversation]:
     verified = {raw["part_id"]: raw for raw in state["verified"]}
@@ -99,7 +125,7 @@ def _answer(
             made = _sections(entry, raw["lines"], numbers[entry.id], language)
             made += _related(finding, store, entries, numbers, language)
             sections += made
-            blocks.append(_block(entry, asked, made, raw["lead"], finding, entries, language))
+            blocks.append(_block(entry, asked, made, raw["lead"], finding, language))
         elif finding.status == "ambiguous":
             clarify, text = _clarify(finding, store, language)
             blocks.append(f"## {say('not_answered', language)}: {text}")
@@ -110,10 +136,17 @@ def _answer(
     text = "\n\n".join(blocks) + "\n" + sources_text(citations, entries, language)
     shown = [item for s in sections for item in s.items if s.name != "related"]
     result = Answer(
-        **shared, kind="answer", intent=next(f.intent for f in findings if f.status == "enough"), text=text,
-        sections=tuple(sections), codes=tuple(codes), citations=citations,
+        **shared,
+        kind="answer",
+        intent=next(f.intent for f in findings if f.status == "enough"),
+        text=text,
+        sections=tuple(sections),
+        codes=tuple(codes),
+        citations=citations,
         safety=tuple(dict.fromkeys(i.text for s in sections if s.name in ("safety", "stop_or_run") for i in s.items)),
-        clarify=clarify, refusal=refusal, grounded=_grounded(shown, entries),
+        clarify=clarify,
+        refusal=refusal,
+        grounded=_grounded(shown, entries),
     )
     first = next(f for f in findings if f.status == "enough")
     entry_id = first.evidence[0].entry_id
@@ -131,18 +164,21 @@ def _sections(entry: KnowledgeEntry, lines: Sequence[dict[str, Any]], number: in
         line = DraftLine.model_validate(raw)
         grouped.setdefault(line.section, []).append(
             CitedItem(
-                text=line.text, entry_id=line.entry_id, item_id=line.item_id, citation=number,
+                text=line.text,
+                entry_id=line.entry_id,
+                item_id=line.item_id,
+                citation=number,
                 to_be_confirmed=to_be_confirmed(entry, line.item_id),
             )
         )
-    return [
-        Section(name=name, heading=say(name, language), items=tuple(items))  # type: ignore[arg-type]  # from LAYOUT
-        for name, items in grouped.items()
-    ]
+    return [Section(name=name, heading=say(name, language), items=tuple(items)) for name, items in grouped.items()]
 
 
 def _related(
-    finding: Finding, store: KnowledgeStore, entries: dict[str, KnowledgeEntry], numbers: dict[str, int],
+    finding: Finding,
+    store: KnowledgeStore,
+    entries: dict[str, KnowledgeEntry],
+    numbers: dict[str, int],
     language: Language,
 ) -> list[Section]:
     """Entries close behind the best one: named with their titles, not advised from."""
@@ -158,16 +194,23 @@ def _related(
         label = code_label(entry.fault_codes[0], language) if entry.keys else ""
         items.append(
             CitedItem(
-                text=say(key, language, label=label, title=title), entry_id=entry.id, item_id="@title",
-                citation=numbers[entry.id], to_be_confirmed=entry.status in ("unverified", "disputed"),
+                text=say(key, language, label=label, title=title),
+                entry_id=entry.id,
+                item_id="@title",
+                citation=numbers[entry.id],
+                to_be_confirmed=entry.status in ("unverified", "disputed"),
             )
         )
     return [Section(name="related", heading=say("related", language), items=tuple(items))] if items else []
 
 
 def _block(
-    entry: KnowledgeEntry, asked: FaultCode | None, sections: Sequence[Section], lead: str, finding: Finding,
-    entries: dict[str, KnowledgeEntry], language: Language,
+    entry: KnowledgeEntry,
+    asked: FaultCode | None,
+    sections: Sequence[Section],
+    lead: str,
+    finding: Finding,
+    language: Language,
 ) -> str:
     lines = [heading(entry, asked, language)]
     if lead:
@@ -214,11 +257,17 @@ def _clarify(finding: Finding, store: KnowledgeStore, language: Language) -> tup
         title, meaning = entry.title.get(language).rstrip(". 。"), entry.meaning.get(language)
         candidates.append(
             Candidate(
-                fault_code=fault_codes[0], entry_id=entry_id, label=codes_label(fault_codes, language),
+                fault_code=fault_codes[0],
+                entry_id=entry_id,
+                label=codes_label(fault_codes, language),
                 meaning=f"{title}{stop}{meaning}",
             )
         )
-    key = "ask_controller" if len({c.fault_code.vendor for c in candidates}) > 1 or finding.vendor is None else "ask_family"
+    key = (
+        "ask_controller"
+        if len({c.fault_code.vendor for c in candidates}) > 1 or finding.vendor is None
+        else "ask_family"
+    )
     question = say(key, language, label=finding.label)
     lines = [f"{n}. {c.label}: {c.meaning}" for n, c in enumerate(candidates, start=1)]
     example = vendor_title(candidates[0].fault_code.vendor, language) if candidates else "FANUC"
@@ -243,10 +292,6 @@ def _refusal(finding: Finding, language: Language) -> tuple[Refusal, str]:
     return Refusal(reason=reason, searched=searched, next_step=next_step), "\n".join(lines)
 
 
-def evidence_ids(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Entry ids that an answer may speak from."""
-    return tuple(dict.fromkeys(e.entry_id for f in findings for e in _all(f)))
-
-
-def _all(finding: Finding) -> tuple[Evidence, ...]:
-    return (*finding.evidence, *finding.near, *finding.candidates)
+def first_line(answer: dict[str, Any]) -> str:
+    """First line of an answer's text, for a table or a list."""
+    return str(answer["text"]).splitlines()[0]

@@ -58,9 +58,15 @@ def detect(part: SubQuestion, intent: Intent, question: str, vendor: str | None,
         if len(families) == 1:
             family = families.pop()
     return Instruction(
-        part_id=part.id, intent=intent, text=part.text, mention=part.mention, vendor=vendor, family=family,
+        part_id=part.id,
+        intent=intent,
+        text=part.text,
+        mention=part.mention,
+        vendor=vendor,
+        family=family,
         other_vendors=tuple(dict.fromkeys(v for v, _ in named if v != vendor)),
-        parameters=parameters_in(part.text), kinds=_KINDS[intent],
+        parameters=parameters_in(part.text),
+        kinds=_KINDS[intent],
     )
 
 

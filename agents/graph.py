@@ -17,18 +17,18 @@ from langgraph.types import Command, Send
 
 from agents import compose
 from agents.detect import Instruction, detect
-from agents.intents import about_a_machine, classify, has_symptom
-from agents.judge import Finding, judge_code, judge_search, retrieve_code
-from agents.plan import Plan, PlanError, RulePlanner, SubQuestion, validate
+from agents.evidence import Brought, bring, searched
+from agents.intents import classify, has_symptom
+from agents.judge import judge_part
+from agents.plan import PlanError, RulePlanner, SubQuestion, validate
 from agents.render import first_words
 from agents.safety import screen, tests_a_safeguard
 from agents.state import Cancelled, Context, Conversation, State
 from agents.verify import Verified, verify_lead, verify_lines
-from agents.write import Draft, draft_entry, draft_next_check
 from agents.wording import say
-from retrieval.codes import find_codes, number_of, vendors_in
-from retrieval.families import vendor_title
-from retrieval.records import CodeMention, Evidence, Intent, KnowledgeEntry, Language, StepRecord
+from agents.write import Draft, draft_entry, draft_next_check
+from retrieval.codes import find_codes, vendors_in
+from retrieval.records import Evidence, Intent, KnowledgeEntry, Language, StepRecord
 from retrieval.search import Searcher
 from retrieval.tokens import has_chinese
 
@@ -38,7 +38,9 @@ Fields = dict[str, Any]
 
 
 def _step(name: str, started: float, inputs: Fields, outputs: Fields, **more: Any) -> list[Fields]:
-    record = StepRecord(step=name, input=inputs, output=outputs, seconds=round(time.perf_counter() - started, 6), **more)
+    record = StepRecord(
+        step=name, input=inputs, output=outputs, seconds=round(time.perf_counter() - started, 6), **more
+    )
     return [record.model_dump(mode="json")]
 
 
@@ -68,26 +70,36 @@ def read(state: State, runtime: RunContext) -> Command[Literal["plan", "answer"]
         question, vendor, family, chosen = _take_up(talk, question, vendor, family)
     mentions = find_codes(question, vendor=vendor, family=family)
     update: State = {
-        "question": question, "language": language, "vendor": vendor, "family": family, "chosen": chosen,
+        "question": question,
+        "language": language,
+        "vendor": vendor,
+        "family": family,
+        "chosen": chosen,
         "screen": verdict.model_dump(mode="json"),
         "steps": _step(
-            "read", started, {"question": state["question"]},
+            "read",
+            started,
+            {"question": state["question"]},
             {
-                "language": language, "vendor": vendor, "family": family, "screen": verdict.verdict,
-                "codes": [m.raw for m in mentions], "taken_up": question != state["question"],
+                "language": language,
+                "vendor": vendor,
+                "family": family,
+                "screen": verdict.verdict,
+                "codes": [m.raw for m in mentions],
+                "taken_up": question != state["question"],
             },
         ),
     }
     if verdict.verdict == "danger":
         return Command(update=update, goto="answer")
     if len(mentions) == 1:
-        _speak_first(runtime.context.searcher, question, mentions[0], language, vendor, family, chosen)
+        _speak_first(runtime.context.searcher, question, language, vendor, family, chosen)
     return Command(update=update, goto="plan")
 
 
 def _take_up(
     talk: Conversation, reply: str, vendor: str | None, family: str | None
-) -> tuple[str, str | None, str | None, Fields | None]:
+) -> tuple[str, str | None, str | None, str | None]:
     """A short reply to "which controller?" takes up the open question: by number, or by the controller's name."""
     if not talk.pending_candidates or find_codes(reply):
         return reply, vendor, family, None
@@ -97,7 +109,8 @@ def _take_up(
         code, entry_id = talk.pending_candidates[int(text) - 1]
     elif named and len(reply) <= 60:
         fits = [
-            (code, entry_id) for code, entry_id in talk.pending_candidates
+            (code, entry_id)
+            for code, entry_id in talk.pending_candidates
             if code.vendor == named[0][0] and named[0][1] in (None, code.family)
         ]
         if len({entry_id for _, entry_id in fits}) != 1:
@@ -105,22 +118,20 @@ def _take_up(
         code, entry_id = fits[0]
     else:
         return reply, vendor, family, None
-    choice = {"code": code.model_dump(), "entry_id": entry_id}
-    return talk.pending_question, code.vendor, code.family, choice
+    return talk.pending_question, code.vendor, code.family, entry_id
 
 
 def _speak_first(
-    searcher: Searcher, question: str, mention: CodeMention, language: Language, vendor: str | None, family: str | None,
-    chosen: Fields | None,
+    searcher: Searcher, question: str, language: Language, vendor: str | None, family: str | None, chosen: str | None
 ) -> None:
-    part = RulePlanner().plan(question, vendor, family).parts
-    if len(part) != 1 or part[0].mention is None or classify(question, has_code=True) != "alarm":
+    """Emit the row's own facts where the whole question is one code that is certain."""
+    parts = RulePlanner().plan(question, vendor, family).parts
+    if len(parts) != 1 or parts[0].mention is None or classify(question, has_code=True) != "alarm":
         return
-    instruction = detect(part[0], "alarm", question, vendor, family)
-    finding = _take_choice(judge_code(instruction, retrieve_code(instruction, searcher), ()), chosen)
-    if finding.status != "enough":
-        return
-    entry = searcher.store.entry(finding.evidence[0].entry_id)
+    instruction = detect(parts[0], "alarm", question, vendor, family)
+    brought = bring(instruction, searcher, Conversation(), relaxed=False)
+    finding = judge_part(instruction, brought, (), relaxed=False, chosen=chosen)
+    entry = searcher.store.entry(finding.evidence[0].entry_id) if finding.status == "enough" else None
     if entry is not None:
         _emit({"type": "first_words", "text": first_words(entry, finding.evidence[0].fault_code, language)})
 
@@ -139,13 +150,20 @@ def plan(state: State, runtime: RunContext) -> Command[Literal["intent"]]:
         degraded = [say("deg_planner", cast(Language, state["language"]), reason=str(error))]
     dumped = made.model_dump(mode="json")
     shared = {
-        "question": question, "language": state["language"], "vendor": vendor, "family": family,
-        "chosen": state.get("chosen"), "conversation": state.get("conversation") or {},
+        "question": question,
+        "language": state["language"],
+        "vendor": vendor,
+        "family": family,
+        "chosen": state.get("chosen"),
+        "conversation": state.get("conversation") or {},
     }
     return Command(
         update={
-            "plan": dumped, "degraded": degraded,
-            "steps": _step("plan", started, {"question": question}, {"planner": made.planner, "parts": dumped["parts"]}),
+            "plan": dumped,
+            "degraded": degraded,
+            "steps": _step(
+                "plan", started, {"question": question}, {"planner": made.planner, "parts": dumped["parts"]}
+            ),
         },
         goto=[Send("intent", {**shared, "part": part}) for part in dumped["parts"]],
     )
@@ -174,45 +192,36 @@ def detect_node(part: Part, runtime: RunContext) -> Command[Literal["retrieve"]]
     sub = SubQuestion.model_validate(part["part"])
     instruction = detect(sub, part["intent"], part["question"], part["vendor"], part["family"])
     dumped = instruction.model_dump(mode="json")
-    steps = _step("detect", started, {"part": sub.id}, {k: dumped[k] for k in ("vendor", "family", "parameters", "kinds")})
+    steps = _step(
+        "detect", started, {"part": sub.id}, {k: dumped[k] for k in ("vendor", "family", "parameters", "kinds")}
+    )
     return Command(update={"steps": steps}, goto=Send("retrieve", {**part, "instruction": dumped, "relaxed": False}))
 
 
 def retrieve(part: Part, runtime: RunContext) -> Command[Literal["judge"]]:
-    """Bring candidates: exact code or parameter rows, else keywords and vectors. Never skipped for a fault."""
+    """Bring candidates. Never skipped for a fault."""
     started = time.perf_counter()
     _check_cancel(runtime.context)
-    searcher = runtime.context.searcher
     instruction = Instruction.model_validate(part["instruction"])
     talk = Conversation.model_validate(part["conversation"])
-    hits: tuple[Evidence, ...] = ()
-    alarms: tuple[Evidence, ...] = ()
-    degraded: tuple[str, ...] = ()
-    if instruction.mention is not None:
-        hits = retrieve_code(instruction, searcher)
-    elif instruction.intent == "follow_up" and talk.entry_id is not None:
-        hits = (Evidence(entry_id=talk.entry_id, similarity=1.0, matched_by=("exact",), fault_code=talk.fault_code),)
-    elif instruction.parameters and instruction.intent == "parameter":
-        for number in instruction.parameters:
-            hits += searcher.by_number(number_of(number), instruction.vendor, instruction.family, kind="parameter")
-    elif instruction.kinds:
-        kinds = instruction.kinds if not part["relaxed"] else ("guide", "procedure", "parameter")
-        vendor = instruction.vendor if not part["relaxed"] else None
-        hits = searcher.search(instruction.text, kinds=kinds, vendor=vendor)
-        degraded = searcher.degraded
-        if instruction.intent in ("symptom", "other") and instruction.vendor:
-            alarms = searcher.search(instruction.text, kinds=("alarm",), vendor=instruction.vendor, count=3)
+    brought = bring(instruction, runtime.context.searcher, talk, part["relaxed"])
     steps = _step(
-        "retrieve", started, {"part": instruction.part_id, "relaxed": part["relaxed"]},
-        {"hits": [_brief(h) for h in hits], "alarms": [_brief(a) for a in alarms]},
+        "retrieve",
+        started,
+        {"part": instruction.part_id, "relaxed": part["relaxed"]},
+        {"hits": [_brief(h) for h in brought.hits], "alarms": [_brief(a) for a in brought.alarms]},
     )
-    rows = {"hits": [h.model_dump(mode="json") for h in hits], "alarms": [a.model_dump(mode="json") for a in alarms]}
-    return Command(update={"steps": steps, "degraded": list(degraded)}, goto=Send("judge", {**part, **rows}))
+    return Command(
+        update={"steps": steps, "degraded": list(brought.degraded)},
+        goto=Send("judge", {**part, "brought": brought.model_dump(mode="json")}),
+    )
 
 
 def _brief(evidence: Evidence) -> Fields:
     return {
-        "entry": evidence.entry_id, "similarity": round(evidence.similarity, 3), "by": list(evidence.matched_by),
+        "entry": evidence.entry_id,
+        "similarity": round(evidence.similarity, 3),
+        "by": list(evidence.matched_by),
         "code": str(evidence.fault_code or ""),
     }
 
@@ -222,65 +231,22 @@ def judge(part: Part, runtime: RunContext) -> Command[Literal["retrieve", "write
     started = time.perf_counter()
     _check_cancel(runtime.context)
     instruction = Instruction.model_validate(part["instruction"])
-    hits = tuple(Evidence.model_validate(h) for h in part["hits"])
-    alarms = tuple(Evidence.model_validate(a) for a in part["alarms"])
-    language = cast(Language, part["language"])
-    searched = (_searched(instruction, runtime.context.searcher, language),)
-    base = {
-        "part_id": instruction.part_id, "intent": instruction.intent, "text": instruction.text,
-        "vendor": instruction.vendor, "family": instruction.family, "searched": searched,
+    looked_for = (searched(instruction, runtime.context.searcher, part["language"]),)
+    finding = judge_part(
+        instruction, Brought.model_validate(part["brought"]), looked_for, part["relaxed"], part["chosen"]
+    )
+    outcome = {
+        "status": finding.status,
+        "label": finding.label,
+        "evidence": [_brief(e) for e in finding.evidence],
+        "candidates": [_brief(e) for e in finding.candidates],
+        "near": [_brief(e) for e in finding.near],
     }
-    if instruction.mention is not None:
-        finding = _take_choice(judge_code(instruction, hits, searched), part.get("chosen"))
-    elif instruction.intent in ("report", "danger"):
-        finding = Finding(**base, status="nothing")
-    elif instruction.intent == "follow_up":
-        finding = Finding(**base, status="enough" if hits else "nothing", evidence=hits[:1])
-    elif instruction.parameters and instruction.intent == "parameter":
-        entries = {h.entry_id for h in hits}
-        status = "enough" if len(entries) == 1 and instruction.vendor else "ambiguous" if hits else "unknown_parameter"
-        finding = Finding(
-            **base, status=status, label=", ".join(instruction.parameters), evidence=hits[:1] if status == "enough" else (),
-            candidates=hits if status == "ambiguous" else (),
-        )
-    else:
-        on_topic = about_a_machine(instruction.text) or instruction.intent in ("symptom", "procedure", "parameter")
-        finding = judge_search(instruction, hits, alarms, searched, part["relaxed"], on_topic)
-        if finding.status == "nothing" and not part["relaxed"]:
-            steps = _step("judge", started, {"part": instruction.part_id}, {"status": "nothing", "next": "relax"})
-            return Command(update={"steps": steps}, goto=Send("retrieve", {**part, "relaxed": True}))
-    steps = _step(
-        "judge", started, {"part": instruction.part_id},
-        {
-            "status": finding.status, "label": finding.label, "evidence": [_brief(e) for e in finding.evidence],
-            "candidates": [_brief(e) for e in finding.candidates], "near": [_brief(e) for e in finding.near],
-        },
-    )
+    relax = finding.status == "nothing" and bool(instruction.kinds) and not part["relaxed"]
+    steps = _step("judge", started, {"part": instruction.part_id}, {**outcome, "relax": relax})
+    if relax:
+        return Command(update={"steps": steps}, goto=Send("retrieve", {**part, "relaxed": True}))
     return Command(update={"steps": steps, "findings": [finding.model_dump(mode="json")]}, goto="write")
-
-
-def _take_choice(finding: Finding, chosen: Fields | None) -> Finding:
-    """A person's choice among the candidates settles an ambiguous code."""
-    if chosen is None or finding.status != "ambiguous":
-        return finding
-    picked = [c for c in finding.candidates if c.entry_id == chosen["entry_id"]]
-    return finding.model_copy(update={"status": "enough", "evidence": tuple(picked[:1]), "candidates": ()}) if picked else finding
-
-
-def _searched(instruction: Instruction, searcher: Searcher, language: Language) -> str:
-    codes = searcher.store.counts()["codes"]
-    vendor = instruction.vendor or (instruction.mention.readings[0].vendor if instruction.mention else None)
-    scope = (
-        say("scope_vendor", language, vendor=vendor_title(vendor, language), codes=codes)
-        if vendor else say("scope_all", language, codes=codes)
-    )
-    if instruction.mention is not None:
-        label = instruction.mention.readings[0].code if not instruction.mention.bare else instruction.mention.raw.strip()
-        return say("searched_number" if instruction.mention.bare else "searched_code", language, label=label, scope=scope)
-    if instruction.parameters and instruction.intent == "parameter":
-        return say("searched_parameter", language, label=", ".join(instruction.parameters), scope=scope)
-    joiner = "、" if language == "zh" else ", "
-    return say("searched_words", language, kinds=joiner.join(say(f"kind_{k}", language) for k in instruction.kinds) or "-")
 
 
 def write(state: State, runtime: RunContext) -> Command[Literal["verify"]]:
@@ -307,13 +273,23 @@ def write(state: State, runtime: RunContext) -> Command[Literal["verify"]]:
             degraded.append(say("deg_writer", language, reason=draft.degraded))
         drafts.append(draft)
     steps = _step(
-        "write", started, {"parts": [f.part_id for f in findings]},
-        {"drafts": [{"part": d.part_id, "entry": d.entry_id, "lines": len(d.lines), "note": d.note, "lead": d.lead} for d in drafts]},
-        tokens_in=sum(d.tokens_in for d in drafts), tokens_out=sum(d.tokens_out for d in drafts),
+        "write",
+        started,
+        {"parts": [f.part_id for f in findings]},
+        {
+            "drafts": [
+                {"part": d.part_id, "entry": d.entry_id, "lines": len(d.lines), "note": d.note, "lead": d.lead}
+                for d in drafts
+            ]
+        },
+        tokens_in=sum(d.tokens_in for d in drafts),
+        tokens_out=sum(d.tokens_out for d in drafts),
     )
     return Command(
         update={
-            "drafts": [d.model_dump(mode="json") for d in drafts], "degraded": list(dict.fromkeys(degraded)), "steps": steps,
+            "drafts": [d.model_dump(mode="json") for d in drafts],
+            "degraded": list(dict.fromkeys(degraded)),
+            "steps": steps,
         },
         goto="verify",
     )
@@ -330,11 +306,13 @@ def verify(state: State, runtime: RunContext) -> Command[Literal["safety"]]:
         entry = store.entry(draft.entry_id)
         entries: dict[str, KnowledgeEntry] = {entry.id: entry} if entry else {}
         checked = verify_lines(draft.lines, entries, language)
-        rejected = verify_lead(draft.lead, entry, language, state["question"]) if draft.lead and entry else ""
+        rejected = verify_lead(draft.lead, entry, language) if draft.lead and entry else ""
         checked = checked.model_copy(update={"lead": "" if rejected else draft.lead, "lead_rejected": rejected})
         results.append({"part_id": draft.part_id, "entry_id": draft.entry_id, **checked.model_dump(mode="json")})
     steps = _step(
-        "verify", started, {"drafts": len(results)},
+        "verify",
+        started,
+        {"drafts": len(results)},
         {
             "removed": [{"item": r["line"]["item_id"], "reason": r["reason"]} for v in results for r in v["removed"]],
             "restored": [i for v in results for i in v["restored"]],
@@ -370,7 +348,9 @@ def answer(state: State, runtime: RunContext) -> State:
     result, talk = compose.compose(state, runtime.context.searcher.store)
     steps = _step("answer", started, {}, {"kind": result.kind, "grounded": result.grounded, "chars": len(result.text)})
     return {
-        "answer": result.model_dump(mode="json"), "next_conversation": talk.model_dump(mode="json"), "steps": steps,
+        "answer": result.model_dump(mode="json"),
+        "next_conversation": talk.model_dump(mode="json"),
+        "steps": steps,
     }
 
 
@@ -379,8 +359,15 @@ def graph() -> Any:
     """The compiled graph; one for all runs, since everything a run needs is in its state and context."""
     builder: Any = StateGraph(State, context_schema=Context)
     nodes: tuple[tuple[str, Callable[..., Any]], ...] = (
-        ("read", read), ("plan", plan), ("intent", intent), ("detect", detect_node), ("retrieve", retrieve),
-        ("judge", judge), ("verify", verify), ("safety", safety), ("answer", answer),
+        ("read", read),
+        ("plan", plan),
+        ("intent", intent),
+        ("detect", detect_node),
+        ("retrieve", retrieve),
+        ("judge", judge),
+        ("verify", verify),
+        ("safety", safety),
+        ("answer", answer),
     )
     for name, node in nodes:
         builder.add_node(name, node)
@@ -413,5 +400,8 @@ def run(state: State, context: Context) -> Iterator[Fields]:
             yield {"type": "step", "step": record["step"], "seconds": record["seconds"]}
         seen = len(final.get("steps", []))
     yield {
-        "type": "answer", "answer": final["answer"], "conversation": final["next_conversation"], "steps": final["steps"],
+        "type": "answer",
+        "answer": final["answer"],
+        "conversation": final["next_conversation"],
+        "steps": final["steps"],
     }

@@ -7,21 +7,26 @@ would look right and be wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from agents.detect import Instruction
-from retrieval.codes import number_of
+from agents.evidence import Brought, code_label
+from agents.intents import about_a_machine
 from retrieval.records import Evidence, Intent, Record
-from retrieval.search import MIN_SIMILARITY, Searcher
+from retrieval.search import MIN_SIMILARITY
 
 Status = Literal["enough", "nothing", "unknown_code", "unknown_parameter", "ambiguous", "out_of_scope"]
 # An entry this close behind the best one may be what was meant: it is named, not merged in.
-NEAR_MARGIN = 0.12
+NEAR_MARGIN = 0.08
 MAX_RELATED = 3
 
 
 class Finding(Record):
-    """What one part came to. `evidence` is what to write from; `near` what to name beside it; `label` the code as asked."""
+    """What one part came to.
+
+    `evidence` is what to write from, `candidates` what to choose among, `near` what to name beside the answer; `label`
+    is the code or parameter as asked for.
+    """
 
     part_id: str
     intent: Intent
@@ -37,78 +42,79 @@ class Finding(Record):
     relaxed: bool = False
 
 
-def retrieve_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:
-    """All rows that the mention may mean, narrowed by what is known of the machine; order of the readings kept."""
-    mention = instruction.mention
-    if mention is None:
-        return ()
-    found: dict[tuple[str, str], Evidence] = {}
-    for reading in mention.readings:
-        vendor = reading.vendor or instruction.vendor
-        family = reading.family if not mention.bare else (reading.family or instruction.family)
-        if mention.bare:
-            rows = searcher.by_number(number_of(reading.code), vendor, family)
-        else:
-            rows = searcher.exact(vendor or "", reading.code, family) if vendor else ()
-        for row in rows:
-            if row.fault_code is not None:
-                found.setdefault((row.entry_id, str(row.fault_code)), row)
-    return tuple(found.values())
-
-
-def judge_code(instruction: Instruction, rows: Sequence[Evidence], searched: tuple[str, ...]) -> Finding:
-    """Judge an exact look-up."""
-    mention = instruction.mention
-    if mention is None:
-        raise ValueError("judge_code needs an instruction with a mention")
-    label = mention.readings[0].code if not mention.bare else mention.raw.strip()
-
-    def finding(status: Status, evidence: Sequence[Evidence] = (), candidates: Sequence[Evidence] = ()) -> Finding:
-        return Finding(
-            part_id=instruction.part_id, intent="alarm", text=instruction.text, status=status, label=label,
-            vendor=instruction.vendor or mention.readings[0].vendor, family=instruction.family,
-            evidence=tuple(evidence), candidates=tuple(candidates), searched=searched,
-        )
-
-    if not rows:
-        return finding("unknown_code")
-    known_vendor = instruction.vendor
-    fits = [row for row in rows if _fits(row, known_vendor, instruction.family)]
-    if mention.bare and known_vendor is None:
-        return finding("ambiguous", candidates=rows)
-    if not fits:
-        # the code exists, but for another vendor or family than the machine's
-        return finding("ambiguous", candidates=rows)
-    if len({row.entry_id for row in fits}) > 1:
-        return finding("ambiguous", candidates=fits)
-    return finding("enough", evidence=fits[:1])
-
-
-def _fits(row: Evidence, vendor: str | None, family: str | None) -> bool:
-    code = row.fault_code
-    return code is not None and vendor in (None, code.vendor) and family in (None, code.family)
-
-
-def judge_search(
-    instruction: Instruction, hits: Sequence[Evidence], alarms: Sequence[Evidence], searched: tuple[str, ...],
-    relaxed: bool, on_topic: bool,
+def judge_part(
+    instruction: Instruction, brought: Brought, searched: tuple[str, ...], relaxed: bool, chosen: str | None
 ) -> Finding:
-    """Judge a search by words: the best entry over the threshold, what stands close behind it, alarms to look for.
-
-    Args:
-        hits: entries of the kinds asked for, best rank first.
-        alarms: alarm entries about the same words; named as codes to look for, never answered from.
-        on_topic: a word of the trade stands in the question.
-    """
-    passing = sorted((h for h in hits if h.similarity >= MIN_SIMILARITY), key=lambda h: -h.similarity)
-    best = next((h for h in hits if h.similarity >= MIN_SIMILARITY), None)
-    status: Status = "enough" if best else ("nothing" if on_topic else "out_of_scope")
-    near: list[Evidence] = []
-    if best:
-        near = [h for h in passing if h.entry_id != best.entry_id and h.similarity >= best.similarity - NEAR_MARGIN]
-        near += [a for a in alarms if a.similarity >= max(MIN_SIMILARITY, best.similarity - NEAR_MARGIN)]
+    """Judge what was brought for one part. `chosen` is the entry id that a person picked when asked back."""
+    if instruction.mention is not None:
+        status, found = _judge_code(instruction, brought.hits)
+    elif instruction.parameters and instruction.intent == "parameter":
+        status, found = _judge_parameter(instruction, brought.hits)
+    elif instruction.intent in ("report", "danger"):
+        status, found = "nothing", {}
+    elif instruction.intent == "follow_up":
+        status, found = ("enough", {"evidence": brought.hits[:1]}) if brought.hits else ("nothing", {})
+    else:
+        status, found = _judge_search(instruction, brought)
+    if status == "ambiguous" and chosen is not None:
+        picked = tuple(c for c in found["candidates"] if c.entry_id == chosen)
+        status, found = ("enough", {"evidence": picked[:1]}) if picked else (status, found)
     return Finding(
-        part_id=instruction.part_id, intent=instruction.intent, text=instruction.text, status=status,
-        vendor=instruction.vendor, family=instruction.family, evidence=(best,) if best else (),
-        near=tuple(near[:MAX_RELATED]), searched=searched, relaxed=relaxed,
+        part_id=instruction.part_id,
+        intent="alarm" if instruction.mention else instruction.intent,
+        text=instruction.text,
+        status=status,
+        label=code_label(instruction),
+        vendor=_vendor(instruction),
+        family=instruction.family,
+        searched=searched,
+        relaxed=relaxed,
+        **found,
     )
+
+
+def _vendor(instruction: Instruction) -> str | None:
+    if instruction.vendor or instruction.mention is None:
+        return instruction.vendor
+    return instruction.mention.readings[0].vendor
+
+
+def _judge_code(instruction: Instruction, rows: Sequence[Evidence]) -> tuple[Status, dict[str, Any]]:
+    if not rows:
+        return "unknown_code", {}
+    fits = [row for row in rows if _fits(row, instruction)]
+    bare_and_unknown = instruction.mention is not None and instruction.mention.bare and instruction.vendor is None
+    if bare_and_unknown or not fits:
+        # a number without a controller, or a code that exists for another vendor or family than the machine's
+        return "ambiguous", {"candidates": tuple(rows)}
+    if len({row.entry_id for row in fits}) > 1:
+        return "ambiguous", {"candidates": tuple(fits)}
+    return "enough", {"evidence": tuple(fits[:1])}
+
+
+def _fits(row: Evidence, instruction: Instruction) -> bool:
+    code = row.fault_code
+    return code is not None and instruction.vendor in (None, code.vendor) and instruction.family in (None, code.family)
+
+
+def _judge_parameter(instruction: Instruction, rows: Sequence[Evidence]) -> tuple[Status, dict[str, Any]]:
+    if not rows:
+        return "unknown_parameter", {}
+    if instruction.vendor is not None and len({row.entry_id for row in rows}) == 1:
+        return "enough", {"evidence": tuple(rows[:1])}
+    return "ambiguous", {"candidates": tuple(rows)}
+
+
+def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, dict[str, Any]]:
+    """The best-ranked entry over the threshold, and what stands close behind it."""
+    passing = [hit for hit in brought.hits if hit.similarity >= MIN_SIMILARITY]
+    if not passing:
+        on_topic = about_a_machine(instruction.text) or instruction.intent in ("symptom", "procedure", "parameter")
+        return ("nothing" if on_topic else "out_of_scope"), {}
+    best = passing[0]
+    near = [
+        hit
+        for hit in sorted((*passing[1:], *brought.alarms), key=lambda h: -h.similarity)
+        if hit.similarity >= max(MIN_SIMILARITY, best.similarity - NEAR_MARGIN)
+    ]
+    return "enough", {"evidence": (best,), "near": tuple(near[:MAX_RELATED])}

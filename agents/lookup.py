@@ -12,14 +12,17 @@ def entries_for_code(
     searcher: Searcher, text: str, vendor: str | None, family: str | None
 ) -> tuple[tuple[FaultCode, KnowledgeEntry], ...]:
     """Entries for a code in any spelling, with the key that matched; several where the spelling leaves it open."""
-    mentions = find_codes(text, vendor=vendor, family=family) or find_codes(f"alarm {text}", vendor=vendor, family=family)
+    mentions = find_codes(text, vendor=vendor, family=family) or find_codes(
+        f"alarm {text}", vendor=vendor, family=family
+    )
     found: dict[str, FaultCode] = {}
     for mention in mentions:
         for reading in mention.readings:
             reading_vendor = reading.vendor or vendor
             rows = (
                 searcher.by_number(number_of(reading.code), reading_vendor, family)
-                if mention.bare else searcher.exact(reading_vendor or "", reading.code, None)
+                if mention.bare
+                else searcher.exact(reading_vendor or "", reading.code, None)
             )
             for row in rows:
                 if row.fault_code is not None and vendor in (None, row.fault_code.vendor):
@@ -32,12 +35,17 @@ def entry_text(entry: KnowledgeEntry, key: FaultCode | None, language: Language)
     """The whole entry for a person, with its sources."""
     sections = [as_section(entry, name, ids, language, 1) for name, ids in section_ids(entry)]
     citation = Citation(
-        number=1, entry_id=entry.id, item_ids=(), title=entry.title.get(language), status=entry.status,
+        number=1,
+        entry_id=entry.id,
+        item_ids=(),
+        title=entry.title.get(language),
+        status=entry.status,
         sources=entry.sources,
     )
     return "\n".join(
         [
-            heading(entry, key, language), *(section_text(entry, s, language) for s in sections),
+            heading(entry, key, language),
+            *(section_text(entry, s, language) for s in sections),
             sources_text((citation,), {entry.id: entry}, language),
         ]
     )

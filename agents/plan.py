@@ -17,7 +17,10 @@ StepType = Literal["intent", "detect", "retrieve", "judge", "write"]
 MAX_PARTS = 4
 _ORDER: tuple[StepType, ...] = ("intent", "detect", "retrieve", "judge", "write")
 _SENTENCE = re.compile(r"[^.?!;。？！；\n]*(?:\.(?=\d)[^.?!;。？！；\n]*)*[.?!;。？！；\n]*")
-_ALSO = re.compile(r"\b(?:and\s+also|also|besides|in\s+addition|another\s+(?:thing|problem)|plus)\b|另外|还有|此外|同时|并且还", re.IGNORECASE)
+_ALSO = re.compile(
+    r"\b(?:and\s+also|also|besides|in\s+addition|another\s+(?:thing|problem)|plus)\b|另外|还有|此外|同时|并且还",
+    re.IGNORECASE,
+)
 
 
 class PlanError(ValueError):
@@ -60,9 +63,7 @@ class Planner(Protocol):
 
 def standard_steps() -> tuple[PlanStep, ...]:
     """Every step, each depending on the one before it."""
-    return tuple(
-        PlanStep(type=step, depends_on=(_ORDER[i - 1],) if i else ()) for i, step in enumerate(_ORDER)
-    )
+    return tuple(PlanStep(type=step, depends_on=(_ORDER[i - 1],) if i else ()) for i, step in enumerate(_ORDER))
 
 
 def validate(plan: Plan) -> Plan:
@@ -109,8 +110,11 @@ class RulePlanner:
                 planner=self.name,
                 parts=tuple(
                     SubQuestion(
-                        id=f"q{i}", text=text.strip(), mention=mention,
-                        about_fault=mention is not None or has_symptom(text), steps=standard_steps(),
+                        id=f"q{i}",
+                        text=text.strip(),
+                        mention=mention,
+                        about_fault=mention is not None or has_symptom(text),
+                        steps=standard_steps(),
                     )
                     for i, (text, mention) in enumerate(parts[:MAX_PARTS], start=1)
                 ),

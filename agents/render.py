@@ -8,7 +8,16 @@ from typing import get_args
 from agents.wording import say
 from retrieval.families import family_title
 from retrieval.records import (
-    Bilingual, Citation, CitedItem, FaultCode, Item, ItemKind, KnowledgeEntry, Language, Record, Section,
+    Bilingual,
+    Citation,
+    CitedItem,
+    FaultCode,
+    Item,
+    ItemKind,
+    KnowledgeEntry,
+    Language,
+    Record,
+    Section,
 )
 
 SectionName = str
@@ -25,11 +34,18 @@ LAYOUT: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "alarm": _FAULT,
     "guide": _FAULT,
     "procedure": (
-        ("meaning", ("@meaning",)), ("conditions", ("condition",)), ("safety", ("safety",)), ("steps", ("step",)),
-        ("confirm", ("confirm",)), ("prevention", ("prevention",)),
+        ("meaning", ("@meaning",)),
+        ("conditions", ("condition",)),
+        ("safety", ("safety",)),
+        ("steps", ("step",)),
+        ("confirm", ("confirm",)),
+        ("prevention", ("prevention",)),
     ),
     "parameter": (
-        ("meaning", ("@meaning",)), ("range", ("range",)), ("effect", ("effect",)), ("safety", ("safety",)),
+        ("meaning", ("@meaning",)),
+        ("range", ("range",)),
+        ("effect", ("effect",)),
+        ("safety", ("safety",)),
         ("backup", ("backup",)),
     ),
 }
@@ -148,13 +164,12 @@ def heading(entry: KnowledgeEntry, asked: FaultCode | None, language: Language) 
     return line
 
 
-def as_section(
-    entry: KnowledgeEntry, name: str, ids: tuple[str, ...], language: Language, citation: int
-) -> Section:
+def as_section(entry: KnowledgeEntry, name: str, ids: tuple[str, ...], language: Language, citation: int) -> Section:
     """A section with canonical texts for `ids`."""
     lines = [(i, render(entry, i, language)) for i in ids]
     return Section(
-        name=name, heading=say(name, language),  # type: ignore[arg-type]  # names come from LAYOUT
+        name=name,
+        heading=say(name, language),
         items=tuple(
             CitedItem(
                 text=text, entry_id=entry.id, item_id=i, citation=citation, to_be_confirmed=to_be_confirmed(entry, i)

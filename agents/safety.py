@@ -93,7 +93,10 @@ _HARMLESS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _CLAUSE = re.compile(r"[.?!;。？！；\n]+")
-_STOP_TEST = re.compile(r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验", re.IGNORECASE)
+_STOP_TEST = re.compile(
+    r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验",
+    re.IGNORECASE,
+)
 
 
 class Screen(Record):
@@ -121,7 +124,13 @@ def screen(text: str) -> Screen:
     # an order split over sentences: "The door switch is annoying. How do I bypass it?"
     if worst.verdict == "clear" and len(folded) < 2000:
         safeguard, request = _SAFEGUARDS.search(folded), _REQUEST.search(_HARMLESS.sub(" ", folded))
-        if safeguard and request and re.search(r"\b(?:it|them|that|this|these|those)\b|它|这个|那个|这玩意|掉$", request.string[request.start() :]):
+        if (
+            safeguard
+            and request
+            and re.search(
+                r"\b(?:it|them|that|this|these|those)\b|它|这个|那个|这玩意|掉$", request.string[request.start() :]
+            )
+        ):
             return Screen(verdict="danger", safeguard=safeguard.group().strip(), defeat=request.group().strip())
     return worst
 

@@ -35,7 +35,7 @@ class State(TypedDict, total=False):
     vendor: str | None
     family: str | None
     conversation: dict[str, Any]
-    chosen: dict[str, Any] | None
+    chosen: str | None
     screen: dict[str, Any]
     plan: dict[str, Any]
     findings: Annotated[list[dict[str, Any]], operator.add]
@@ -66,5 +66,5 @@ class Context:
     cancel: threading.Event | None = None
 
 
-class Cancelled(Exception):  # noqa: N818 - an outcome, not an error
+class Cancelled(Exception):
     """The run was stopped by its caller."""

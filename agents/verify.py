@@ -128,13 +128,12 @@ def carried_by(text: str, items: Sequence[str], allowed_codes: Iterable[str] = (
     return ""
 
 
-def verify_lead(lead: str, entry: KnowledgeEntry, language: Language, question: str) -> str:
+def verify_lead(lead: str, entry: KnowledgeEntry, language: Language) -> str:
     """Why a lead sentence may not stand; empty if it may.
 
     It must be carried, sentence by sentence, by one single item of the entry, so that it cannot join two facts into a
     third. Words of the question do not count as evidence.
     """
-    del question
     if screen(lead).verdict != "clear":
         return "speaks of defeating a safeguard"
     candidates = [render(entry, i, language) or "" for _, ids in section_ids(entry) for i in ids]
@@ -159,9 +158,7 @@ def order_kept(
     wish = [i for i in dict.fromkeys(proposed) if i in own]
     wish += [i for i in own if i not in wish]
     asked = set(tokenize(question)) - _common(entry)
-    support = {
-        i: len(asked & {t for text in _both(entry, i) for t in tokenize(text)}) for i in own
-    }
+    support = {i: len(asked & {t for text in _both(entry, i) for t in tokenize(text)}) for i in own}
     order = list(own)
     for position, cause in enumerate(wish):
         at = order.index(cause)
@@ -187,9 +184,7 @@ def _common(entry: KnowledgeEntry) -> set[str]:
     return words | {t for key in entry.keys for t in tokenize(key.code)}
 
 
-def _with_pinned(
-    kept: list[DraftLine], entry: KnowledgeEntry, language: Language
-) -> tuple[list[DraftLine], list[str]]:
+def _with_pinned(kept: list[DraftLine], entry: KnowledgeEntry, language: Language) -> tuple[list[DraftLine], list[str]]:
     """Put back what must not be lost, at its place in the layout."""
     layout = section_ids(entry)
     present = {(line.entry_id, line.item_id) for line in kept}
@@ -209,7 +204,8 @@ def _with_pinned(
         sections = {name: n for n, (name, _) in enumerate(section_ids(entry))}
         kept.sort(
             key=lambda line: (
-                line.entry_id != entry.id, sections.get(line.section, 99),
+                line.entry_id != entry.id,
+                sections.get(line.section, 99),
                 rank.get(line.item_id, 99) if line.section in PINNED else 0,
             )
         )

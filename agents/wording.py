@@ -26,18 +26,15 @@ _TEXT: dict[str, tuple[str, str]] = {
     "checks": ("Checks, in this order", "检查（按此顺序）"),
     # stop or run
     "stop_now": ("STOP NOW. Do not run the machine until the cause is cleared.", "立即停机。原因排除前不要运行机床。"),
-    "stop_at_safe_point": (
-        "STOP at the next safe point, then find the cause.", "在下一个安全点停机，然后查明原因。"
-    ),
+    "stop_at_safe_point": ("STOP at the next safe point, then find the cause.", "在下一个安全点停机，然后查明原因。"),
     "may_continue": ("May continue for now; plan the work.", "可暂时继续运行；请安排处理。"),
     # reset
     "reset_key": ("Clear with the RESET key once the cause is gone.", "原因排除后按复位键清除。"),
     "clear_cause_first": (
-        "Reset works only after the cause is removed; do not keep resetting.", "排除原因后才能复位；不要反复复位。"
+        "Reset works only after the cause is removed; do not keep resetting.",
+        "排除原因后才能复位；不要反复复位。",
     ),
-    "power_cycle": (
-        "Needs a power cycle after the cause is removed.", "排除原因后需要断电再上电。"
-    ),
+    "power_cycle": ("Needs a power cycle after the cause is removed.", "排除原因后需要断电再上电。"),
     "homing": ("Reference (home) the axes again afterwards.", "之后需要重新回参考点。"),
     # marks
     "expect": ("expect", "应为"),
@@ -62,11 +59,9 @@ _TEXT: dict[str, tuple[str, str]] = {
         "Which controller is it? {label} means different things on different controls. I know:",
         "是哪种控制系统？{label} 在不同系统上含义不同。我知道的有：",
     ),
-    "ask_family": (
-        "Which control model is it? {label} is listed for:", "是哪个系列的系统？{label} 的条目有："
-    ),
+    "ask_family": ("Which control model is it? {label} is listed for:", "是哪个系列的系统？{label} 的条目有："),
     "ask_reply": (
-        "Reply with the number or the controller (for example \"{example}\"). If yours is not listed, I have no entry"
+        'Reply with the number or the controller (for example "{example}"). If yours is not listed, I have no entry'
         " for it: give the control's make and model and the full text on the display.",
         "请回复序号或系统名称（例如“{example}”）。如果没有列出，说明我没有它的条目：请告诉我系统品牌、型号和屏幕上的完整文字。",
     ),
@@ -89,7 +84,8 @@ _TEXT: dict[str, tuple[str, str]] = {
         "我只处理数控机床的问题：报警代码、故障现象、操作步骤和参数。",
     ),
     "report_later": (
-        "Writing handover or work-order text is not part of this version.", "本版本还不能撰写交接或工单文字。"
+        "Writing handover or work-order text is not part of this version.",
+        "本版本还不能撰写交接或工单文字。",
     ),
     "next_unknown_code": (
         "Compare the code with the display (letters, zeros), name the controller, or look it up in the machine's own"
@@ -105,7 +101,7 @@ _TEXT: dict[str, tuple[str, str]] = {
         "请提供屏幕上的代码、控制系统、涉及的轴或部件，以及何时发生。",
     ),
     "next_out_of_scope": (
-        "Ask about an alarm (\"FANUC SV0401\") or a symptom (\"spindle speed fluctuates, noise\").",
+        'Ask about an alarm ("FANUC SV0401") or a symptom ("spindle speed fluctuates, noise").',
         "可以询问报警（“发那科 SV0401”）或现象（“主轴转速波动，有异响”）。",
     ),
     "searched": ("Searched", "已查找"),
@@ -131,10 +127,11 @@ _TEXT: dict[str, tuple[str, str]] = {
         "我不会协助使安全保护（{safeguard}）失效。没有它，机床会致人伤亡。",
     ),
     "danger_1": (
-        "Stop the machine, lock it out, and tell the person responsible for it.", "停机、上锁挂牌，并告知设备负责人。"
+        "Stop the machine, lock it out, and tell the person responsible for it.",
+        "停机、上锁挂牌，并告知设备负责人。",
     ),
     "danger_2": (
-        "If the safeguard itself is faulty, ask me how to test it: \"how do I test the door switch\".",
+        'If the safeguard itself is faulty, ask me how to test it: "how do I test the door switch".',
         "如果是保护装置本身有故障，可以问我如何检测：“怎么检测门开关”。",
     ),
     "danger_3": (
@@ -143,7 +140,8 @@ _TEXT: dict[str, tuple[str, str]] = {
     ),
     # degraded
     "deg_writer": (
-        "language model not used ({reason}); items are in the entry's own order", "未使用语言模型（{reason}）；条目按原有顺序排列"
+        "language model not used ({reason}); items are in the entry's own order",
+        "未使用语言模型（{reason}）；条目按原有顺序排列",
     ),
     "deg_planner": ("planner fell back to rules ({reason})", "规划器退回规则（{reason}）"),
 }

@@ -30,7 +30,11 @@ class Draft(Record):
 
 
 def draft_entry(
-    part_id: str, question: str, entry: KnowledgeEntry, language: Language, writer: Writer | None,
+    part_id: str,
+    question: str,
+    entry: KnowledgeEntry,
+    language: Language,
+    writer: Writer | None,
     cancel: threading.Event | None = None,
 ) -> Draft:
     """All sections of an entry, causes in the order that the writer proposes where that order may stand."""
@@ -38,7 +42,10 @@ def draft_entry(
     order, lead, note, degraded, tokens = causes, "", "", "", (0, 0)
     if writer is not None and len(causes) > 1:
         task = WriterTask(
-            question=question, language=language, machine="", tried=(),
+            question=question,
+            language=language,
+            machine="",
+            tried=(),
             items=tuple(WriterItem(id=i, kind="cause", text=render(entry, i, language) or "") for i in causes),
         )
         try:
@@ -49,8 +56,14 @@ def draft_entry(
             degraded = str(error)
     lines = _lines(entry, section_ids(entry), {"cause": order}, language)
     return Draft(
-        part_id=part_id, entry_id=entry.id, lines=lines, lead=lead, note=note, degraded=degraded,
-        tokens_in=tokens[0], tokens_out=tokens[1],
+        part_id=part_id,
+        entry_id=entry.id,
+        lines=lines,
+        lead=lead,
+        note=note,
+        degraded=degraded,
+        tokens_in=tokens[0],
+        tokens_out=tokens[1],
     )
 
 
@@ -70,7 +83,10 @@ def draft_next_check(
 
 
 def _lines(
-    entry: KnowledgeEntry, sections: Sequence[tuple[str, tuple[str, ...]]], orders: dict[str, list[str]], language: Language
+    entry: KnowledgeEntry,
+    sections: Sequence[tuple[str, tuple[str, ...]]],
+    orders: dict[str, list[str]],
+    language: Language,
 ) -> tuple[DraftLine, ...]:
     lines: list[DraftLine] = []
     for name, ids in sections:

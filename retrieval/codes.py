@@ -36,7 +36,8 @@ LINUXCNC_MESSAGES: tuple[tuple[str, str, str, str, str], ...] = (
     ("UNEXPECTED-REALTIME-DELAY", r"unexpected real[- ]?time delay(?: on task \d{1,3})?"
      r"|(?:意外|意料之外|非预期|异常|未预期)的?实时(?:延迟|延时)", "real[- ]?time delay|实时(?:延迟|延时)",
      "Unexpected realtime delay on task 0", "任务 0 意外的实时延迟"),
-    ("JOINT-ON-LIMIT-SWITCH", _J + "(?:on limit switch(?: error)?|(?:在|碰到|压[到在]|触发了?|处于)限位开关|限位开关错误)",
+    ("JOINT-ON-LIMIT-SWITCH",
+     _J + "(?:on limit switch(?: error)?|(?:在|碰到|压[到在]|触发了?|处于)限位开关|限位开关错误)",
      "on limit switch(?: error)?|限位开关错误", "joint 1 on limit switch error", "关节 1 碰到限位开关"),
     ("AMPLIFIER-FAULT", _J + "(?:amplifier fault|放大器故障|驱动器?故障)", "amplifier fault|放大器(?:故障|报错)",
      "joint 0 amplifier fault", "关节 0 放大器故障"),
@@ -73,7 +74,7 @@ _ALARMS = r"(?<![a-z])al(?:ar)?ms?(?![a-z])|报警|報警|警报|警報|告警"
 _EITHER = r"(?<![a-z])(?:fault|warning)s?(?![a-z])|故障|报错|報錯|警告"
 _ANY_ALARM = re.compile(f"{_ALARMS}|{_ERRORS}|{_EITHER}", _FLAGS)
 _FILL = (
-    r"(?:[\s:=#()\[\]<>'\"“”‘’「」『』【】《》-]|no\.?|nr\.?|num(?:ber)?|codes?|ids?|is|was|号码?|號|代[号码]|编[号码]|码|信息|内容"
+    r"(?:[\s:=#()\[\]<>'\"“”‘’「」『』【】《》-]|no\.?|nr\.?|num(?:ber)?|codes?|ids?|is|was|号码?|號|代[号码]|编[号码]|码|信息|内容|记录"
     r"|提示|显示|出现|[了是为叫有个]|[xyzabcuvw]\d?轴){0,8}$"
 )
 _BEFORE = re.compile(
@@ -81,8 +82,9 @@ _BEFORE = re.compile(
     rf"|(?<![a-z])codes?|代码)\.?{_FILL}", _FLAGS)
 _AFTER = re.compile(
     r"\s?[)\]】\"”’」》>]?\s?(?P<ordinal>号|號|#)?\s?(?:[是这]?(?:[两二三四五六几]?个|的|什么|啥|哪个)?){0,2}\s?(?:an?\s)?"
-    r"(?:(?:伺服|主轴|驱动|轴|程序|servo|spindle|drive|plc|nc)\s?){0,2}"
-    rf"(?:(?P<error>{_ERRORS})|(?P<alarm>{_ALARMS})|{_EITHER}|故障码)", _FLAGS)
+    r"(?:(?:伺服|主轴|驱动|轴|程序|servo|spindle|drive|plc|nc|p/?s)\s?){0,2}"
+    rf"(?:(?P<error>{_ERRORS})|(?P<alarm>{_ALARMS})|{_EITHER}|故障码|(?:都|一起|同时){{1,2}}[报出])", _FLAGS)
+_NAMES_ANOTHER = re.compile(r"(?:[\s:#]|no\.?|number|code){0,4}\d", _FLAGS)
 _LISTED = re.compile(r"(?:and|or|to|[,/、&~-])\s?$", _FLAGS)
 _ORDINAL = re.compile(r"第\s?$")
 _REPORTS = re.compile(r"(?<![预通汇日填申海情])[报跳]\s?(?:了|过|出|个|着|的是){0,2}\s?$")
@@ -94,7 +96,7 @@ _LINK = re.compile(
     _FLAGS)
 _YEAR = re.compile(r"(?:19[89]|20[0-3])\d")
 _GLUE = re.compile(
-    rf"(?:[\s:,#{_BLANK}-]|的|那台|系统|机床|数控|加工中心|车床|铣床|controls?|controller|machine|cnc|lathe|mill){{0,12}}$",
+    rf"(?:[\s:,#{_BLANK}-]|[xyzabcuvw]\d?轴|的|那台|系统|机床|数控|加工中心|车床|铣床|controls?|controller|machine|cnc|lathe|mill){{0,12}}$",
     _FLAGS)
 _MODEL_NUMBERS = {"heidenhain": {"407", "426", "430", "530", "620", "640"}, "mitsubishi": {"700", "750", "800", "830"}}
 _BREAK = re.compile(r"[。;!?\n]|\.\s")
@@ -132,8 +134,10 @@ _NOISE = re.compile("|".join((
     r"(?:(?<![a-z])(?:param(?:eter)?s?|prm|diagnos(?:is|tics?)|dgn|md|sd|machine data|(?:macro )?variables?)(?![a-z])"
     r"|参数|诊断|机床数据|变量)\s?(?:号|no\.?|number|nr\.?|#|:|是|为){0,2}\s?[a-z#$]?\d{1,6}(?:\.\d)?"
     r"(?:\s?(?:[、,/~和与及-]|and|or|to)\s?[a-z]?\d{1,6}){0,8}",
-    r"no\.?\s?\d{1,6}\s?(?:号?参数|parameter)|(?<![\da-z])\d{1,6}\s?(?:号?参数|号?变量|号?程序|钢|铝)",
-    r"(?<![\da-z])\d{4,5}#\d(?!\d)|(?:(?<![a-z'])[gmtshd]|(?<![a-z])(?:qr|bar|zip|postal)|程序|源)[ -]?(?:codes?|代码)\s?\d{1,9}",
+    r"no\.?\s?\d{1,6}\s?(?:号?参数|parameter)|(?<![\da-z])\d{1,6}(?:号?参数|号?变量|号程序|钢|铝)",
+    r"(?<![\da-z])\d{4,5}#\d(?!\d)",  # a bit of a parameter
+    # G code 54 and a QR code are no fault codes
+    r"(?:(?<![a-z'])[gmtshd]|(?<![a-z])(?:qr|bar|zip|postal)|程序|源)[ -]?(?:codes?|代码)\s?\d{1,9}",
     # a number after the name of a quantity
     r"(?:转速|(?<![过超失])速度|进给|倍率|(?<![a-z])(?:feed(?:rate)?|speed|override)(?![a-z]))\s?(?:显示|设|设定|调)?"
     rf"(?:为|是|到|在|成|of|at|is|to|=|:){{0,2}}\s?[sf]?{_N}",
@@ -143,7 +147,7 @@ _NOISE = re.compile("|".join((
     r"(?<![a-z])(?:order|serial|part|drawing|version|ver|sn|s/n|p/n|invoice|ticket|job)(?![a-z])\s?(?:no\.?|number|#)?"
     r"[.:]?\s?[a-z]{0,3}\d{1,9}",
     r"(?:订单|工单|图号|序列号|批号|合同|工号|邮编|版本|(?<![警障误])编号)号?[:是]?\s?[a-z]{0,3}\d{1,9}",
-    r"(?:(?<![a-z])(?:program|line|block|page|tool|pocket|pallet)(?![a-z])|程序段?|行号|段号|刀号|刀具|刀位|工位)\s?"
+    r"(?:(?<![a-z])(?:program|line|block|cycle|op|page|tool|pocket|pallet)(?![a-z])|程序段?|行号|段号|刀号|刀具|刀位|工位)\s?"
     r"(?:no\.?|number|号|#)?:?\s?[ont]?\d{1,6}",
     r"(?:(?<![a-z])(?:axis|joint|channel|task|station)|(?<!主)轴|通道|关节|机床|(?<!换)刀)\s?#?\d(?![\da-z.号])",
     r"[¥$€£]\s?\d[\d,.]{0,12}",
@@ -173,7 +177,7 @@ _DRIVE = re.compile(
     rf"(?<![A-Za-z0-9_])(?P<prefix>[FANC])(?P<sep>[ -]?)(?=[OoIl]{{0,3}}\d)(?P<n>{_SLIP}{{4,5}}){_END}", _FLAGS)
 _HEX = r"(?-i:[0-9A-Fa-fOoIl])"
 _MELDAS = re.compile(
-    rf"(?<![A-Za-z0-9_])(?:[A-Z]{_SLIP}{{2}}(?:(?P<sep>[ -]?)(?:{_HEX}{{4}}|\d\d))?|P\s?\d{_SLIP}{{1,2}}){_END}",
+    rf"(?<![A-Za-z0-9_])(?:[A-OQ-Z]{_SLIP}{{2}}(?:(?P<sep>[ -]?)(?:{_HEX}{{4}}|\d\d))?|P\s?\d{_SLIP}{{1,2}}){_END}",
     _FLAGS)
 _TNC = re.compile(r"(?<![A-Za-z0-9_-])[0-9A-F]{3}-?[0-9A-F]{4}(?![A-Za-z0-9_-])", _FLAGS)
 _GRBL = re.compile(r"(?<![A-Za-z])(?P<kind>alarm|error):(?P<n>\d{1,2})(?![0-9A-Za-z_.])", _FLAGS)
@@ -419,7 +423,7 @@ def _haas(code: str, _family: str | None) -> str | None:
 def _mitsubishi(code: str, family: str | None) -> str | None:
     if match := re.fullmatch(rf"P\s?(\d{_SLIP}{{0,3}})", code, _FLAGS):
         return f"P{int(match[1].translate(_UNSLIP))}"
-    match = re.fullmatch(rf"([A-Z])({_SLIP}{{2}})(?:[\s-]?({_HEX}{{1,4}}))?", code, _FLAGS)
+    match = re.fullmatch(rf"([A-OQ-Z])({_SLIP}{{2}})(?:[\s-]?({_HEX}{{1,4}}))?", code, _FLAGS)
     if match and _digits(match[2]) and (not match[3] or any(char.isdigit() for char in match[3])):
         number = f" {match[3].translate(_UNSLIP).upper():0>4}" if match[3] else ""
         return f"{match[1].upper()}{match[2].translate(_UNSLIP)}{number}"
@@ -548,7 +552,7 @@ class _Token:
 
 @dataclass(frozen=True)
 class _Number:
-    """A plain number in the text. `mark` is why it is a code ("" for none), `begins` where that word or the number begins."""
+    """A plain number in the text. `mark` is why it is a code ("" for none), `begins` where that word begins."""
 
     start: int
     end: int
@@ -676,6 +680,8 @@ def _mark_by_word(text: str, match: re.Match[str], vendor: str | None) -> tuple[
         word = found[0].rstrip().lower()
         # "100 alarms" counts, "103 and 105 alarms" names
         counts = word.endswith("s") and not _LISTED.search(window)
+        # "op 20 alarm 401": the word belongs to the number after it
+        counts = counts or (word.isascii() and bool(_NAMES_ANOTHER.match(text, found.end())))
         if found["ordinal"] or (not counts and (size >= 2 or vendor == "grbl")):
             return _kind(found), start
     return "", start
@@ -761,7 +767,7 @@ def _number_tokens(text: str, context: _Context, spelled: Iterable[_Token]) -> I
 def _alike(number: _Number, marked: _Number) -> bool:
     """Whether an unmarked number of a list is as long as the marked one says: 2、401号报警 is one code."""
     short = len(marked.digits) - (marked.mark != "vendor")
-    return len(number.digits) >= short and not _YEAR.fullmatch(number.digits)
+    return len(number.digits + number.decimal) >= short and not _YEAR.fullmatch(number.digits)
 
 
 def _continued(head: _Token, number: _Number) -> Iterator[_Token]:

@@ -14,9 +14,17 @@ Language = Literal["zh", "en"]
 Intent = Literal["alarm", "symptom", "procedure", "parameter", "follow_up", "report", "other", "danger"]
 EntryKind = Literal["alarm", "guide", "procedure", "parameter"]
 ItemKind = Literal[
-    "safety", "cause", "check", "action", "prevention",  # alarms and guides
-    "condition", "step", "confirm",  # procedures: what must hold first, what to do, how to see that it worked
-    "range", "effect", "backup",  # parameters: unit and range, what it changes, what to save first
+    "safety",
+    "cause",
+    "check",
+    "action",
+    "prevention",  # alarms and guides
+    "condition",
+    "step",
+    "confirm",  # procedures: what must hold first, what to do, how to see that it worked
+    "range",
+    "effect",
+    "backup",  # parameters: unit and range, what it changes, what to save first
 ]
 Status = Literal["verified", "machine_checked", "unverified", "disputed"]
 StopOrRun = Literal["stop_now", "stop_at_safe_point", "may_continue"]
@@ -159,9 +167,13 @@ class KnowledgeEntry(Record):
         causes = {item.id for item in self.items if item.kind == "cause"}
         for item in self.items:
             if unknown := set(item.sources) - source_ids:
-                raise ValueError(f"{self.id} item {item.id}: unknown sources {sorted(unknown)}; known: {sorted(source_ids)}")
+                raise ValueError(
+                    f"{self.id} item {item.id}: unknown sources {sorted(unknown)}; known: {sorted(source_ids)}"
+                )
             if unknown := set(item.for_causes) - causes:
-                raise ValueError(f"{self.id} item {item.id}: for_causes {sorted(unknown)} are not causes here: {sorted(causes)}")
+                raise ValueError(
+                    f"{self.id} item {item.id}: for_causes {sorted(unknown)} are not causes here: {sorted(causes)}"
+                )
         if self.kind == "alarm" and not self.keys:
             raise ValueError(f"{self.id}: an alarm needs at least one key (family and code)")
         if self.status == "machine_checked":
@@ -272,8 +284,21 @@ class Section(Record):
     """A part of an answer, in the order to show it."""
 
     name: Literal[
-        "stop_or_run", "safety", "meaning", "symptom", "diagnosis", "action", "prevention",
-        "conditions", "steps", "confirm", "range", "effect", "backup", "next_check", "related",
+        "stop_or_run",
+        "safety",
+        "meaning",
+        "symptom",
+        "diagnosis",
+        "action",
+        "prevention",
+        "conditions",
+        "steps",
+        "confirm",
+        "range",
+        "effect",
+        "backup",
+        "next_check",
+        "related",
     ]
     heading: str
     items: tuple[CitedItem, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from models.bases import default_home, is_here, load_registry, local_path
 from models.engine import (
     AdapterUnknown,
     Engine,
@@ -35,14 +33,6 @@ SCHEMA = {
     "required": ["order", "sure"],
 }
 CONTEXT_TOKENS = 1024
-
-
-def find_base() -> Path | None:
-    """The default base's file, from FAULTWRIGHT_TEST_BASE or the data home; None where it was not pulled."""
-    if given := os.environ.get("FAULTWRIGHT_TEST_BASE"):
-        return Path(given)
-    base, home = load_registry().get(), default_home()
-    return local_path(home, base) if is_here(home, base) else None
 
 
 def user(text: str) -> tuple[Message, ...]:
@@ -68,9 +58,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     if request.param == "scripted":
         built = ScriptedEngine(reply, labels=script_labels, context_tokens=CONTEXT_TOKENS, delay_s=0.0005)
     else:
-        path = find_base()
-        if path is None:
-            pytest.skip("the default base is not pulled. Next: faultwright models pull (or set FAULTWRIGHT_TEST_BASE)")
+        path: Path = request.getfixturevalue("base_file")  # skips with the reason where no base was pulled
         built = LlamaCppEngine(path, base_id="test", context_tokens=CONTEXT_TOKENS)
     yield built
     built.close()

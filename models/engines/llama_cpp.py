@@ -40,7 +40,7 @@ from models.gguf import why_adapter_does_not_fit, why_unusable
 from models.prompts import TEMPLATE_IDS, render_chat
 from models.schema import check_schema, closed, text_violation
 
-_LOCK_SLICE_S = 0.05  # how late a cancel is seen while another request has the slot
+_SLICE_S = 0.02  # how late a cancel or the time limit is seen while nothing comes
 _TOP_TOKENS = 512  # beyond it a token has less than about 1e-4; asking for all of a vocabulary costs 0.4 s
 _ALL_TOKENS = 1_000_000
 
@@ -48,8 +48,9 @@ _ALL_TOKENS = 1_000_000
 class LlamaCppEngine:
     """`Engine` on llama.cpp. One request runs at a time; others wait, and their waiting counts in their time limit.
 
-    A cancel or the time limit acts between tokens, and inside a prompt every `batch_tokens` (128 tokens take about
-    0.3 s on the 135M base with two cores, some 6 % slower than 512). With a large base on few cores lower it.
+    A cancel or the time limit gives the caller its answer at once. llama.cpp itself stops at the next token or, inside
+    a prompt, after the current batch of `batch_tokens` (128 take about 0.3 s on the 135M base with two cores, prefill
+    is 6 % slower than with 512); until then the next request waits. With a large base on few cores lower it.
 
     With `reuse_prefix` the part of a prompt that equals the previous one (same adapter) is not computed again; log-
     probabilities then differ in the sixth digit from a fresh run. Turn it off where runs are compared bit by bit.
@@ -135,7 +136,7 @@ class LlamaCppEngine:
         run = self._run({**body, "n_probs": _TOP_TOKENS}, adapter, timeout_s, None, None)
         seconds = run.result().seconds
         if not any(token in run.top_logprobs for token in ids.values()):
-            left = max(timeout_s - seconds, _LOCK_SLICE_S)
+            left = max(timeout_s - seconds, _SLICE_S)
             run = self._run({**body, "n_probs": _ALL_TOKENS}, adapter, left, None, None)
             run.result()
         return _scores({label: run.top_logprobs.get(token, -math.inf) for label, token in ids.items()})
@@ -185,14 +186,19 @@ class LlamaCppEngine:
             "return_progress": True,  # a chunk per prompt batch: the only chance to cancel before the first token
             "timings_per_token": True,
         }
-        while not self._server.lock.acquire(timeout=_LOCK_SLICE_S):
+        while not self._server.lock.acquire(timeout=_SLICE_S):
             if run.must_stop():
                 return run
-        try:
-            if not run.must_stop():
-                self._server.complete(full, run.take)
-        finally:
+        if run.must_stop():
             self._server.lock.release()
+            return run
+        completion = self._server.start(full)
+        try:
+            while (chunk := completion.next(_SLICE_S)) is not None:
+                if run.take(chunk):
+                    break
+        finally:
+            completion.stop()
         return run
 
 
@@ -227,7 +233,9 @@ class _Run:
         return self._finish is not None
 
     def take(self, chunk: dict[str, Any]) -> bool:
-        """Read one chunk; True ends the completion."""
+        """Read one chunk, or an empty one where none came; True ends the completion."""
+        if not chunk:
+            return self.must_stop()
         if "error" in chunk:
             self._error = chunk["error"]
             return True

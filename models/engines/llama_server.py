@@ -17,9 +17,10 @@ import socket
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Event, Lock
+from queue import Empty, SimpleQueue
+from threading import Event, Lock, Thread
 from typing import Any
 
 from models.engine import EngineError, EngineUnavailable
@@ -27,8 +28,6 @@ from models.engine import EngineError, EngineUnavailable
 _SOCKET_PATH_LIMIT = 100  # sun_path holds 104 bytes on macOS, 108 on Linux
 _EXIT_WAIT_S = 5.0
 _TOKENIZE_TIMEOUT_S = 60.0
-
-OnChunk = Callable[[dict[str, Any]], bool]
 
 
 class LlamaServer:
@@ -96,30 +95,17 @@ class LlamaServer:
         except Exception as error:
             raise EngineUnavailable(f"llama.cpp refused {base}: {error}") from error
 
-    def complete(self, body: dict[str, Any], on_chunk: OnChunk) -> None:
-        """Run one streamed completion; the caller holds `lock`. `on_chunk` returns True to stop it.
-
-        xllamacpp swallows what a callback raises (KeyboardInterrupt too), so it is caught here and raised afterwards.
+    def start(self, body: dict[str, Any]) -> Completion:
+        """Begin one streamed completion. The caller holds `lock`; the completion gives it back when it has ended.
 
         Raises:
-            EngineUnavailable: the server is closed.
-            BaseException: whatever `on_chunk` raised.
+            EngineUnavailable: the server is closed; `lock` is given back.
         """
-        raised: list[BaseException] = []
-
-        def guarded(chunk: Any) -> bool:
-            try:
-                return on_chunk(chunk if isinstance(chunk, dict) else json.loads(chunk))
-            except BaseException as error:
-                raised.append(error)
-                return True
-
         server = self._holder.get("server")
         if server is None:
+            self.lock.release()
             raise EngineUnavailable("this engine is closed. Next: build a new one")
-        server.handle_completions({**body, "stream": True}, guarded)
-        if raised:
-            raise raised[0]
+        return Completion(server, body, self.closing, self.lock)
 
     def tokenize(self, text: str) -> list[int]:
         """Token ids of a text; control tokens are recognised, none is added. Does not wait for the slot.
@@ -148,6 +134,55 @@ class LlamaServer:
     def close(self) -> None:
         """Stop a running completion, free the memory, remove the socket. Again is fine."""
         self._finalizer()
+
+
+class Completion:
+    """One completion, running in a thread of its own; whoever started it reads its chunks.
+
+    A thread, because xllamacpp swallows every exception of a callback: Python raises KeyboardInterrupt at the first
+    line of whatever runs next in the main thread, and called from there that is the callback, so Ctrl-C had no effect.
+    It also lets a reader leave at once while llama.cpp still computes its batch.
+    """
+
+    def __init__(self, server: Any, body: dict[str, Any], closing: Event, lock: Lock) -> None:
+        self._chunks: SimpleQueue[dict[str, Any] | Exception | None] = SimpleQueue()
+        self._stop = Event()
+        self._closing = closing
+        self._lock = lock
+        # daemon: a process that ends does not wait for the text; `_shut_down` stops it before memory is freed
+        Thread(target=self._work, args=([server], body), daemon=True, name="llama-completion").start()
+
+    def next(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next chunk; an empty one if none came in time; None at the end.
+
+        Raises:
+            EngineError: llama.cpp failed.
+        """
+        try:
+            chunk = self._chunks.get(timeout=timeout_s)
+        except Empty:
+            return {}
+        if isinstance(chunk, Exception):
+            raise EngineError(f"llama.cpp failed: {chunk}. Next: build the engine anew") from chunk
+        return chunk
+
+    def stop(self) -> None:
+        """Ask it to end at its next token or prompt batch; does not wait."""
+        self._stop.set()
+
+    def _work(self, held: list[Any], body: dict[str, Any]) -> None:
+        try:
+            held[0].handle_completions({**body, "stream": True}, self._take)
+        except Exception as error:
+            self._chunks.put(error)
+        finally:
+            held.clear()  # before the lock goes: whoever closes wants to hold the last reference
+            self._chunks.put(None)
+            self._lock.release()
+
+    def _take(self, chunk: Any) -> bool:
+        self._chunks.put(chunk if isinstance(chunk, dict) else json.loads(chunk))
+        return self._stop.is_set() or self._closing.is_set()
 
 
 class _SocketConnection(http.client.HTTPConnection):

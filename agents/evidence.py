@@ -1,0 +1,92 @@
+"""Bringing evidence for one part: exact code or parameter rows, else keywords and vectors."""
+
+from __future__ import annotations
+
+from agents.detect import Instruction
+from agents.state import Conversation
+from agents.wording import say
+from retrieval.codes import number_of
+from retrieval.families import vendor_title
+from retrieval.records import EntryKind, Evidence, Language, Record
+from retrieval.search import Searcher
+
+RELAXED: tuple[EntryKind, ...] = ("guide", "procedure", "parameter")
+
+
+class Brought(Record):
+    """What a retrieval brought. `alarms` are entries to name as codes to look for, never to answer from."""
+
+    hits: tuple[Evidence, ...] = ()
+    alarms: tuple[Evidence, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, relaxed: bool) -> Brought:
+    """Candidates for one part. A code or a named parameter is looked up exactly and nothing else is searched.
+
+    `relaxed` drops the filters on kind and vendor: used once, when the first search found nothing.
+    """
+    if instruction.mention is not None:
+        return Brought(hits=rows_of_code(instruction, searcher))
+    if instruction.intent == "follow_up" and talk.entry_id is not None:
+        hit = Evidence(entry_id=talk.entry_id, similarity=1.0, matched_by=("exact",), fault_code=talk.fault_code)
+        return Brought(hits=(hit,))
+    if instruction.parameters and instruction.intent == "parameter":
+        found = (
+            searcher.by_number(number_of(number), instruction.vendor, instruction.family, kind="parameter")
+            for number in instruction.parameters
+        )
+        return Brought(hits=tuple(row for rows in found for row in rows))
+    if not instruction.kinds:
+        return Brought()
+    kinds: tuple[EntryKind, ...] = RELAXED if relaxed else instruction.kinds
+    alarm: tuple[EntryKind, ...] = ("alarm",)
+    hits = searcher.search(instruction.text, kinds=kinds, vendor=None if relaxed else instruction.vendor)
+    alarms: tuple[Evidence, ...] = ()
+    if instruction.intent in ("symptom", "other") and instruction.vendor:
+        alarms = searcher.search(instruction.text, kinds=alarm, vendor=instruction.vendor, count=3)
+    return Brought(hits=hits, alarms=alarms, degraded=searcher.degraded)
+
+
+def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:
+    """All rows that the mention may mean, in the order of its readings; a bare number is narrowed by the machine."""
+    mention = instruction.mention
+    if mention is None:
+        return ()
+    found: dict[tuple[str, str], Evidence] = {}
+    for reading in mention.readings:
+        vendor = reading.vendor or instruction.vendor
+        if mention.bare:
+            family = reading.family or instruction.family
+            rows = searcher.by_number(number_of(reading.code), vendor, family)
+        else:
+            rows = searcher.exact(vendor, reading.code, reading.family) if vendor else ()
+        for row in rows:
+            found.setdefault((row.entry_id, str(row.fault_code)), row)
+    return tuple(found.values())
+
+
+def code_label(instruction: Instruction) -> str:
+    """The code as an answer names it: canonical where the spelling settles it, else the number as written."""
+    mention = instruction.mention
+    if mention is None:
+        return ", ".join(instruction.parameters)
+    return mention.raw.strip() if mention.bare else mention.readings[0].code
+
+
+def searched(instruction: Instruction, searcher: Searcher, language: Language) -> str:
+    """One line for a person: what was looked for, and where."""
+    vendor = instruction.vendor or (instruction.mention.readings[0].vendor if instruction.mention else None)
+    codes = searcher.store.counts()["codes"]
+    if vendor:
+        scope = say("scope_vendor", language, vendor=vendor_title(vendor, language), codes=codes)
+    else:
+        scope = say("scope_all", language, codes=codes)
+    label = code_label(instruction)
+    if instruction.mention is not None:
+        key = "searched_number" if instruction.mention.bare else "searched_code"
+        return say(key, language, label=label, scope=scope)
+    if instruction.parameters and instruction.intent == "parameter":
+        return say("searched_parameter", language, label=label, scope=scope)
+    kinds = ("、" if language == "zh" else ", ").join(say(f"kind_{kind}", language) for kind in instruction.kinds)
+    return say("searched_words", language, kinds=kinds or "-")
