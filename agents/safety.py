@@ -28,9 +28,15 @@ _SAFEGUARDS = re.compile(
     | (?:over-?\s?travel|hard|soft|axis|travel|end|stroke)\s*-?\s*limits?(?:\s+switch(?:es)?)? | limit\s+switch(?:es)? | over-?travel\s+(?:switch(?:es)?|protection|alarm)
     | (?:enabling|enable|dead\s?-?man|two\s?-?hand)\s+(?:switch|button|device|control)s?
     | (?:thermal|overload|over-?temperature|torque)\s+(?:protection|cut-?out|monitoring|relay)
+    | dead-?\s?man\b | palm\s+buttons? | foot\s?-?guard | (?:red\s+)?mushrooms?\b | pull\s?-?cord | trip\s+(?:dog|wire)s?
+    | klixon | motor\s+(?:thermostat|thermal\s+switch|ptc) | (?:thermal|temperature)\s+(?:switch|sensor|trip|contact)
+    | (?:end|over)-?\s?(?:of)?-?\s?travel\s+(?:input|signal|sensor|switch|stop)e?s?\b | (?:red\s+)?mushroom\s+(?:button|head) | kill\s+switch
+    | (?:safety\s+)?beams?\b(?=.{0,60}(?:trip|see|shift|block|cover|reach)) | pressure\s+mat | key\s?-?switch\s+for\s+the\s+door
+    | (?:two|both)\s+hands?\b(?=.{0,30}(?:button|start|press))
     | lock-?\s?out | loto\b | (?:brake|holding\s+brake)\s+(?:test|monitoring)
     | 安全门 | 防护门 | 防护罩 | 护罩 | 机床门 | 舱门 | 前门 | 侧门 | 门开关 | 门锁 | 门磁 | 门限位 | 门感应 | 门信号 | 门的?(?:安全|行程)?开关
     | 安全(?:开关|回路|继电器|装置|光幕|光栅|功能|锁|联锁|互锁|链|模块|保护|触边|地毯|信号|系统)
+    | 光栅(?!尺) | 红?蘑菇(?:头|按钮) | 拍停 | 罩子 | 门罩 | 大门 | 拉门 | 门(?:那个|上的?|的)?(?:感应头?|磁|传感器?|信号|检测) | 机床的?门 | 关门信号 | 操作门 | (?:存储)?行程(?:检测|极限|保护|限制) | (?:行程)?(?:撞块|挡块|碰块) | (?:温度|热)(?:的)?(?:那个)?触点 | 示教器.{0,8}(?:键|开关) | 三位(?:开关|键) | 脚踏.{0,4}保护 | 拉绳(?:开关)? | 热保护 | 温度开关 | 热敏 | 压(?:力)?毯 | 双手(?:启动|操作)?
     | 联锁 | 互锁 | 连锁 | 急停 | 紧急停止 | 光幕 | 光栅保护 | 限位 | 软限位 | 硬限位 | 行程开关 | 超程(?:保护|开关|报警)? | 使能开关 | 双手按钮
     | 过热保护 | 过载保护 | 热继电器 | 挂牌上锁 | 上锁挂牌 | 抱闸检测 | 保护装置
     """,
@@ -45,6 +51,16 @@ _DEFEAT = re.compile(
     | (?:remov|unplug|disconnect|unscrew|cut(?:ting)?|unhook|pull(?:ing)?\s+out|take|taking)\w*(?=.{0,40}?(?:door|guard|interlock|safety|limit|e-?stop|emergency|curtain))(?!.{0,60}\b(?:replace|to\s+test|for\s+replacement|clean)\b)
     | (?:run|running|cut|cutting|operate|machine|machining|move|jog|work)\w*\s+(?:it\s+|the\s+\w+\s+)?with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
     | (?:ignore|ignoring|suppress\w*|mask(?:ing|ed)?|eliminat\w+|hold(?:ing)?\s+down|permanently\s+(?:close|on)|stay\s+closed|always\s+(?:on|closed))
+    | cut\s+(?:it\s+)?out\s+of\s+the\s+(?:loop|circuit|chain) | take\s+(?:it\s+)?out\s+of\s+the\s+(?:loop|circuit|chain)
+    | (?:make|let|get|have|convince|tell)\s.{0,20}(?:control|machine|plc|cnc|controller|system|drive)\s+(?:to\s+)?(?:think|believe|see|accept|assume)
+    | ignor(?:e|es|ing) | (?:read|stay|stays|be|is|hold|held|keep|kept|force|forced|tied|set)\s+(?:\w+\s+){0,2}(?:high|low|on|true|closed|made)\s+(?:all\s+the\s+time|always|permanently|constantly|regardless)
+    | (?:does\s?n.?t|do\s+not|won.?t|not)\s+(?:see|detect|notice|stop|trip)\s+(?:me|us|my|the\s+(?:operator|door|guard))
+    | (?:keep|keeps|kept)\s+(?:it\s+|the\s+\w+\s+)?(?:running|turning|going|cutting)\s+(?:regardless|anyway|with|while|even)
+    | (?:without|no)\s+(?:it\s+)?(?:stopping|tripping|shutting\s+down)\s+(?:when|if|while) | (?:one|single)\s+hand(?:ed)?\b | wedge\w* | zip\s?-?tie\w* | magnet\b(?=.{0,40}(?:stick|tape|put|glue|side|fool|near|on))
+    | twist\w*\s+(?:the\s+|those\s+|both\s+)?(?:two\s+)?wires | dummy\s+(?:plug|key|actuator) | link(?:ing)?\s+(?:the\s+|those\s+)?(?:pins|terminals|wires)|which\s+(?:pins|terminals|wires)\s.{0,20}(?:link|join|connect)
+    | keep\s+(?:it|the\s+\w+)\s+(?:going|running|turning|cutting)\s+(?:when|while|with|even|if) | (?:nobody|no\s?one|no-one)\s+has\s+to\s+(?:hold|press|keep) | (?:wire|rig|set)\w*\s.{0,12}so\s+(?:it|that)\s.{0,12}(?:stops?|quits?|never|does\s?n.?t|won.?t)
+    | 整个关 | (?:卸|拆|拿|扔|撤|摘)(?:了|掉|走|下来?)(?!.{0,4}(?:换|装|清|修)) | (?:一直|永远|始终)(?:是|为|让它)?.{0,3}(?:1|闭合|断开|有) | 松开(?:了)?(?:也|还|照样)能 | 短掉 | 短了(?=.{0,6}(?:怎么|行|吗|就)) | 拧(?:到|在)?一起 | 接到?一起 | 并(?:在|到)一起 | 常(?:通|闭着|有效|接通) | 给个(?:假|常|高)?信号 | (?:一直|永远|始终|总是|老是)(?:有效|接通|闭合|吸合|通着|为?1|导通|给)
+    | 以为.{0,8}(?:关|好|到位|正常|闭合) | 当成.{0,6}(?:关|闭合) | 自锁 | 改成(?:单手|一只手|一个) | 磁铁 | (?:让|叫|使|想).{0,6}(?:接着|继续|照样|照常)(?:走|转|跑|干|加工|运行) | (?:别|不要|不用|让它?不|就不)(?:停|断|跳|检测) | 不管.{0,4}(?:它|门)
     | 短接 | 短路 | 跨接 | 跳线 | 跳接 | 飞线 | 并线 | 屏蔽 | 绕过 | 绕开 | 避开 | 旁路 | 跳过 | 破解 | 失效 | 骗过 | 欺骗 | 糊弄 | 取消 | 关掉 | 关闭 | 禁用 | 停用 | 拆掉 | 拆除 | 拆了 | 拔掉 | 拔了 | 剪断 | 去掉 | 不要了
     | 解除(?!.{0,6}(?:原因|报警)) | 强制(?:闭合|吸合|接通|导通) | 顶住 | 压住 | 绑住 | 粘住 | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | 不起作用 | 不检测
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着)?(?:能|可以|让)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)
@@ -53,7 +69,10 @@ _DEFEAT = re.compile(
 )
 # Said of a safeguard, these make a request to defeat it without naming it: "run with the door open".
 _SELF_CONTAINED = re.compile(
-    r"""with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat|\?|$)|$)
+    r"""(?:make|let|get|convince)\s.{0,20}(?:control|machine|plc|cnc|controller|system)\s+(?:to\s+)?(?:think|believe|see)\b.{0,20}(?:door|guard|gate|cover)
+    | (?:parameter|keep\s?relay|setting|switch|bit)s?\b.{0,20}(?:ignore|bypass|disable|override|skip)\w*.{0,12}(?:door|guard|gate|limit|e-?stop)
+    | (?:门|罩子?|防护罩?|护罩|前门|安全门)(?:开着|打开|拉开|敞着|敞开|开|不关|没关|卸了|拆了)(?:着|后|了|的话|的时候)?[，,]?.{0,4}(?:也能|也可以|照样|照常|继续|接着|别停|不停|还能|依然能|主轴别停|主轴不停)
+    | with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat|\?|$)|$)
     | (?:run|running|cut|cutting|operate|spin|spinning|machining)\w*\s.{0,30}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)""",
     re.IGNORECASE | re.VERBOSE,
@@ -89,7 +108,7 @@ _HARMLESS = re.compile(
     | (?:turn|switch|shut)(?:ing|ed)?\s+off\s+(?:the\s+)?(?:main|power|machine|control|breaker|supply|mains|coolant|air)\b(?!\s*-?\s*(?:guard|door|interlock|safety))
     | 关闭(?:电源|总电源|主电源|机床电源|气源|冷却|冷却液) | 关掉(?:电源|总电源|机床) | 取消(?:程序|刀补|补偿|固定循环|坐标) | 短路(?:报警|故障|保护|测试|了|电流|检查)|(?:是否|有无|有没有|检查|测量|对地|相间|存在).{0,6}短路
     | short\s*-?\s*(?:circuit\w*\s+)?(?:to\s+(?:ground|earth)|alarm|fault)|(?:for\s+(?:a\s+)?|check\w*\s+.{0,20})short(?:s|ed|\s*-?\s*circuits?)?\b
-    | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
+    | muting\s+(?:lamp|light|indicator|sensor) | (?:fault|alarm|error)\s+(?:reset|clear) | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CLAUSE = re.compile(r"[.?!;。？！；\n]+")

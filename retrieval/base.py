@@ -13,10 +13,28 @@ from pydantic import ValidationError
 
 from retrieval.codes import canonical
 from retrieval.errors import KnowledgeUnreadable
-from retrieval.records import FaultCode, KnowledgeEntry
+from retrieval.families import catalogue
+from retrieval.records import EntryKind, FaultCode, KnowledgeEntry
 
 # libyaml where it is compiled in: nine times faster on this base, same result
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Loader: Any = type("_Loader", (getattr(yaml, "CSafeLoader", yaml.SafeLoader),), {})
+
+
+def _unique_mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
+    # YAML keeps the last of two equal keys: a second `items:` would silently drop the safety items of the first
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    problem=f"the key {key.value!r} is here twice", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+    mapping: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+    return mapping
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _unique_mapping)
 
 
 def starter_folder() -> Path:
@@ -60,7 +78,7 @@ def load_entries(files: Sequence[Path]) -> tuple[KnowledgeEntry, ...]:
     """
     entries: list[KnowledgeEntry] = []
     origin: dict[str, Path] = {}
-    owner: dict[FaultCode, str] = {}
+    owner: dict[tuple[EntryKind, FaultCode], str] = {}  # an alarm and a parameter may bear one number
     for path in files:
         for position, raw in enumerate(_raw_entries(path), start=1):
             entry = _entry(path, position, raw)
@@ -68,10 +86,15 @@ def load_entries(files: Sequence[Path]) -> tuple[KnowledgeEntry, ...]:
                 raise _fault(path, entry.id, "id", f"already used in {origin[entry.id].name}")
             origin[entry.id] = path
             for fault_code in entry.fault_codes:
-                if fault_code in owner:
-                    raise _fault(path, entry.id, "keys", f"{fault_code} already belongs to {owner[fault_code]}")
-                owner[fault_code] = entry.id
+                key = (entry.kind, fault_code)
+                if key in owner:
+                    raise _fault(path, entry.id, "keys", f"{fault_code} already belongs to {owner[key]}")
+                owner[key] = entry.id
             entries.append(entry)
+    if not entries:
+        raise KnowledgeUnreadable(
+            f"{', '.join(str(path) for path in files)}: no entries.", "see retrieval/knowledge/README.md for the form."
+        )
     for entry in entries:
         if unknown := [name for name in entry.related if name not in origin]:
             raise _fault(origin[entry.id], entry.id, "related", f"no such entry: {', '.join(unknown)}")
@@ -85,7 +108,8 @@ def _raw_entries(path: Path) -> list[Any]:
         raise KnowledgeUnreadable(f"Cannot read {path}: {error.strerror}.", "check the file's permissions.") from error
     except UnicodeDecodeError as error:
         raise KnowledgeUnreadable(
-            f"{path} is not UTF-8 (byte {error.start}).", "save the file as UTF-8 and run the command again."
+            f"{path}, line {error.object.count(10, 0, error.start) + 1}: not UTF-8 (byte {error.start} of the file).",
+            "save the file as UTF-8 and run the command again.",
         ) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -108,9 +132,13 @@ def _entry(path: Path, position: int, raw: Any) -> KnowledgeEntry:
     except ValidationError as error:
         first = error.errors()[0]
         raise _fault(path, name, ".".join(str(part) for part in first["loc"]) or "entry", first["msg"]) from error
-    if entry.kind != "alarm":
-        return entry
+    if entry.vendor not in catalogue():
+        raise _fault(path, name, "vendor", f"{entry.vendor!r} is not in families.yaml; known: {', '.join(catalogue())}")
     for key in entry.keys:
+        if key.family not in (families := catalogue()[entry.vendor]["families"]):
+            raise _fault(path, name, "keys", f"{entry.vendor} has no family {key.family!r}; valid: {', '.join(families)}")
+        if entry.kind != "alarm":
+            continue
         try:
             spelling = canonical(key.code, entry.vendor, key.family)
         except ValueError as error:

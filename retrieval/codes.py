@@ -125,15 +125,15 @@ _NOISE = re.compile("|".join((
     r"(?<!\d)\d{1,2}(?:st|nd|rd|th)(?![a-z])|(?<![a-z])(?:in|since|from)\s(?:19|20)\d\d(?!\d)",
     # times, phone numbers, addresses of the net
     r"(?<![\w.])\d{1,2}:\d\d(?::\d\d)?(?!\d)|(?<![\da-z])\d{1,2}点(?:半|\d{1,2}分?)?(?![检击动位了开一])",
-    r"(?<!\d)1[3-9]\d[ -]?\d{4}[ -]?\d{4}(?!\d)|(?<!\d)0\d{2,3}[ -]\d{3,4}[ -]?\d{4}(?!\d)",
-    r"(?<!\d)[48]00[ -]?\d{3,4}[ -]\d{3,4}(?!\d)|\+\d{1,3}[ -]?\(?\d[\d ()-]{5,16}\d",
+    r"(?<!\d)1[3-9]\d[ -]?\d{4}[ -]?\d{4}(?!\d)|(?<![\da-z])0\d{2,3}[ -]\d{3,4}[ -]?\d{4}(?!\d)",
+    r"(?<![\da-z])[48]00[ -]?\d{3,4}[ -]\d{3,4}(?!\d)|\+\d{1,3}[ -]?\(?\d[\d ()-]{5,16}\d",
     r"(?<![a-z])(?:tel|phone|ext|qq|wechat)[.:]?\s?\d[\d -]{2,18}",
     r"(?:电话|手机|分机|微信|传真)号?码?[:是]?\s?\d[\d -]{2,18}",
     r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){2,3}(?::\d{1,5})?(?![\d.])",
     # parameters, with lists of them
     r"(?:(?<![a-z])(?:param(?:eter)?s?|prm|diagnos(?:is|tics?)|dgn|md|sd|machine data|(?:macro )?variables?)(?![a-z])"
-    r"|参数|诊断|机床数据|变量)\s?(?:号|no\.?|number|nr\.?|#|:|是|为){0,2}\s?[a-z#$]?\d{1,6}(?:\.\d)?"
-    r"(?:\s?(?:[、,/~和与及-]|and|or|to)\s?[a-z]?\d{1,6}){0,8}",
+    r"|参数|诊断|机床数据|变量)\s?(?:号|no\.?|number|nr\.?|#|:|是|为){0,2}\s?[prnk#$]?\d{1,6}(?:\.\d)?"
+    r"(?:\s?(?:[、,/~和与及-]|and|or|to)\s?[pr]?\d{1,6}){0,8}",
     r"no\.?\s?\d{1,6}\s?(?:号?参数|parameter)|(?<![\da-z])\d{1,6}(?:号?参数|号?变量|号程序|钢|铝)",
     r"(?<![\da-z])\d{4,5}#\d(?!\d)",  # a bit of a parameter
     # G code 54 and a QR code are no fault codes
@@ -158,7 +158,7 @@ _NOISE = re.compile("|".join((
     rf"(?<![a-z0-9])(?=(?:{_WORD}){{0,5}}(?:[gx]-?\d|m9[89]))(?:{_WORD}){{2,12}}",
     r"(?<![a-z0-9-])(?![smzy]\d\d-)(?=[a-z0-9-]{0,24}\d[a-hjkmnp-z])[a-z0-9]{1,12}(?:-[a-z0-9]{1,12}){1,5}(?![a-z0-9])",
     # quantities, and numbers of things
-    rf"(?<!\d){_N}\s?(?:{_UNIT})|(?<![\da-z]){_N}(?:{_LOOSE_UNIT})|(?<![\da-z])\d{{1,2}}\s?(?:[把根条轴]|axis|axes)",
+    rf"(?<!\d){_N}\s?(?:{_UNIT})|(?<![\da-z])(?<![a-z]\d\d\s){_N}(?:{_LOOSE_UNIT})|(?<![\da-z])\d{{1,2}}\s?(?:[把根条轴]|axis|axes)",
     r"(?<![\da-z])\d{1,6}号(?:刀(?![库塔])|轴|机|电机|线|阀|端子|模块|继电器|油|工件|孔|钢)",
     r"(?<![\da-z])\d{1,2}\s?号(?!码|[、和,]|\s?的?(?:伺服|主轴)?\s?(?:报警|报错|警|故障|错误|告警))",
 )), _FLAGS)
@@ -363,7 +363,8 @@ class _Context:
 
 # ---- One spelling ----
 _DRESS = re.compile(
-    r"(?<![a-z])(?:alarms?|alm|al(?=[-. ]?\d)|error|no\.?|number|code)(?![a-z])|报警|警报|第|号|代码|[:#]", _FLAGS)
+    r"(?<![a-z])(?:alarms?|alm|al(?=[-. ]?\d)|error|fault|no\.?|number|code)(?![a-z])"
+    r"|报警|警报|错误|故障|第|号|代码|[:#]", _FLAGS)
 _VALID = {
     "fanuc": f"a prefix of {' '.join(FANUC_PREFIXES)} and up to 4 digits (SV0401); family 16i: up to 4 digits (401)",
     "siemens": "sinumerik: 4 to 6 digits (25050); sinamics: F, A, N or C and 4 or 5 digits (F07011), or 2 and 5 digits"
@@ -511,13 +512,13 @@ def spellings(code: str, vendor: str, family: str | None = None) -> tuple[str, .
     elif " " in form:
         out = [form.lower(), form.replace(" ", "-"), form.replace(" ", "")]
     elif "-" in form:
-        out = [form.lower(), form.replace("-", "")]
+        out = [form.lower(), *([form.replace("-", "")] if re.search("[A-F]", form) else [])]
     elif form[0].isalpha():
         out = list(_lettered_spellings(form, vendor))
     else:
         words = ("alarm ", "Alarm ", "alarm no. ", "ALM", "error ", "报警", "报警 ", "报警号：")
         out = [f"{word}{form}" for word in words]
-        out += [f"{form}报警", f"{form}号报警"]
+        out += [f"{form}号报警", *([f"{form}报警"] if len(form) > 1 else [])]
         if vendor == "siemens":
             out.append(form.zfill(6))
     return tuple(dict.fromkeys([form, *out]))

