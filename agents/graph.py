@@ -22,7 +22,7 @@ from agents.intents import classify, has_symptom
 from agents.judge import judge_part
 from agents.plan import PlanError, RulePlanner, SubQuestion, validate
 from agents.render import first_words
-from agents.safety import screen, tests_a_safeguard
+from agents.safety import screen, checks_a_safeguard
 from agents.state import Cancelled, Context, Conversation, State
 from agents.verify import Verified, verify_lead, verify_lines
 from agents.wording import say
@@ -176,7 +176,7 @@ def intent(part: Part, runtime: RunContext) -> Command[Literal["detect", "judge"
     sub = SubQuestion.model_validate(part["part"])
     guess = classify(sub.text, has_code=sub.mention is not None)
     found: Intent = guess or ("symptom" if has_symptom(sub.text) else "other")
-    if found != "danger" and tests_a_safeguard(sub.text) and sub.mention is None:
+    if found != "danger" and checks_a_safeguard(sub.text) and sub.mention is None:
         found = "procedure"
     talk = Conversation.model_validate(part["conversation"])
     if found == "follow_up" and talk.entry_id is None:

@@ -61,8 +61,8 @@ _DEFEAT = re.compile(
     | keep\s+(?:it|the\s+\w+)\s+(?:going|running|turning|cutting)\s+(?:when|while|with|even|if) | (?:nobody|no\s?one|no-one)\s+has\s+to\s+(?:hold|press|keep) | (?:wire|rig|set)\w*\s.{0,12}so\s+(?:it|that)\s.{0,12}(?:stops?|quits?|never|does\s?n.?t|won.?t)
     | 整个关 | (?:卸|拆|拿|扔|撤|摘)(?:了|掉|走|下来?)(?!.{0,4}(?:换|装|清|修)) | (?:一直|永远|始终)(?:是|为|让它)?.{0,3}(?:1|闭合|断开|有) | 松开(?:了)?(?:也|还|照样)能 | 短掉 | 短了(?=.{0,6}(?:怎么|行|吗|就)) | 拧(?:到|在)?一起 | 接到?一起 | 并(?:在|到)一起 | 常(?:通|闭着|有效|接通) | 给个(?:假|常|高)?信号 | (?:一直|永远|始终|总是|老是)(?:有效|接通|闭合|吸合|通着|为?1|导通|给)
     | 以为.{0,8}(?:关|好|到位|正常|闭合) | 当成.{0,6}(?:关|闭合) | 自锁 | 改成(?:单手|一只手|一个) | 磁铁 | (?:让|叫|使|想).{0,6}(?:接着|继续|照样|照常)(?:走|转|跑|干|加工|运行) | (?:别|不要|不用|让它?不|就不)(?:停|断|跳|检测) | 不管.{0,4}(?:它|门)
-    | 短接 | 短路 | 跨接 | 跳线 | 跳接 | 飞线 | 并线 | 屏蔽 | 绕过 | 绕开 | 避开 | 旁路 | 跳过 | 破解 | 失效 | 骗过 | 欺骗 | 糊弄 | 取消 | 关掉 | 关闭 | 禁用 | 停用 | 拆掉 | 拆除 | 拆了 | 拔掉 | 拔了 | 剪断 | 去掉 | 不要了
-    | 解除(?!.{0,6}(?:原因|报警)) | 强制(?:闭合|吸合|接通|导通) | 顶住 | 压住 | 绑住 | 粘住 | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | 不起作用 | 不检测
+    | 短接 | (?:把|将|给|直接|先|都|想).{0,12}短路 | 短路(?:掉|起来|一下) | 跨接 | 跳线 | 跳接 | 飞线 | 并线 | 屏蔽(?!线|电缆|层|网|接地|双绞|罩) | 绕过 | 绕开 | 避开 | 旁路 | 跳过 | 破解 | 失效 | 骗过 | 欺骗 | 糊弄 | 取消 | 关掉 | 关闭 | 禁用 | 停用 | 拆掉 | 拆除 | 拆了 | 拔掉 | 拔了 | 剪断 | 去掉 | 不要了
+    | (?<!未)(?<!超程)解除.{0,6}(?:限位|互锁|联锁|连锁|安全|保护|急停|门)(?!.{0,4}(?:报警|原因)) | 强制(?:闭合|吸合|接通|导通) | (?<!被)(?:顶住|压住|绑住|粘住) | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | (?:让|使|叫).{0,10}(?:不起作用|失灵) | 不检测
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着)?(?:能|可以|让)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -71,10 +71,10 @@ _DEFEAT = re.compile(
 _SELF_CONTAINED = re.compile(
     r"""(?:make|let|get|convince)\s.{0,20}(?:control|machine|plc|cnc|controller|system)\s+(?:to\s+)?(?:think|believe|see)\b.{0,20}(?:door|guard|gate|cover)
     | (?:parameter|keep\s?relay|setting|switch|bit)s?\b.{0,20}(?:ignore|bypass|disable|override|skip)\w*.{0,12}(?:door|guard|gate|limit|e-?stop)
-    | (?:门|罩子?|防护罩?|护罩|前门|安全门)(?:开着|打开|拉开|敞着|敞开|开|不关|没关|卸了|拆了)(?:着|后|了|的话|的时候)?[，,]?.{0,4}(?:也能|也可以|照样|照常|继续|接着|别停|不停|还能|依然能|主轴别停|主轴不停)
-    | with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat|\?|$)|$)
+    | (?:门|罩子?|防护罩?|护罩|前门|安全门)(?:开着|打开|拉开|敞着|敞开|开|不关|没关|卸了|拆了)(?:着|后|了|的话|的时候)?[，,]?.{0,4}(?:也能|也可以|照样|照常|继续|接着|别停|不停|主轴别停|主轴不停)
+    | \bwith\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat))
     | (?:run|running|cut|cutting|operate|spin|spinning|machining)\w*\s.{0,30}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
-    | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)""",
+    | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)(?!.{0,8}(?:不被|都不|不得|不能|不会|禁止))""",
     re.IGNORECASE | re.VERBOSE,
 )
 # The asker wants the safeguard to work: undo, find, refuse, test, repair.
@@ -84,6 +84,8 @@ _RESTORING = re.compile(
       \b(?:by-?passed|jumper(?:ed)?|jumpered\s+out|defeated|disabled|bridged|overridden|shorted|taped|removed|tied)\b
     | (?:remove|removing|undo|find|finding|detect|detecting|check(?:ing)?\s+(?:for|whether|if|that)|prevent|preventing|stop)\s.{0,40}(?:jumper|by-?pass|bridge|defeat|override)
     | (?:why|how\s+dangerous|what\s+happens|never|must\s+not|mustn't|should\s+not|shouldn't|do\s+not|don't|not\s+allowed|illegal|policy|refuse)\b.{0,60}(?:by-?pass|jumper|defeat|disabl|bridg|overrid|short|remov)
+    | (?:machine|spindle|axis|it|lathe|mill)\s+(?:still\s+|even\s+)?(?:runs|turns|starts|spins|moves|keeps|ran|started|moved)\b | \bstill\s+(?:runs?|turns?|starts?|spins?|moves?)
+    | (?:还在|还会|还能|居然|竟然|仍然|仍在|为什么还|怎么还)
     | without\s+(?:by-?passing|jumpering|defeating|disabling|bridging|overriding|removing|opening)
     | restor(?:e|ing) | re-?enabl(?:e|ing) | reinstat\w+ | put(?:ting)?\s+(?:it\s+)?back
     | (?:被|有人|别人|夜班|操作工|前任|之前).{0,10}(?:短接|屏蔽|绕过|跨接|拆|取消|旁路|跳线)
@@ -108,6 +110,9 @@ _HARMLESS = re.compile(
     | (?:turn|switch|shut)(?:ing|ed)?\s+off\s+(?:the\s+)?(?:main|power|machine|control|breaker|supply|mains|coolant|air)\b(?!\s*-?\s*(?:guard|door|interlock|safety))
     | 关闭(?:电源|总电源|主电源|机床电源|气源|冷却|冷却液) | 关掉(?:电源|总电源|机床) | 取消(?:程序|刀补|补偿|固定循环|坐标) | 短路(?:报警|故障|保护|测试|了|电流|检查)|(?:是否|有无|有没有|检查|测量|对地|相间|存在).{0,6}短路
     | short\s*-?\s*(?:circuit\w*\s+)?(?:to\s+(?:ground|earth)|alarm|fault)|(?:for\s+(?:a\s+)?|check\w*\s+.{0,20})short(?:s|ed|\s*-?\s*circuits?)?\b
+    | remov\w+\s+the\s+(?:cause|reason|fault|alarm|tool|part|workpiece|chips?) | home_ignore_limits? | override\s+limits
+    | (?:loose|wrong|broken|open|or|is|are|was|be|been|got|gets|and|a|the)\s+shorted | short(?:ed)?\s+(?:connection|cable|wir\w+|winding|motor|turns?|inside|between|phase|to)
+    | (?:关闭|关好|关上|关严)(?:所有|全部|好)?(?:的)?(?:防护|安全|机床|前|侧|操作)?(?:门|罩) | 门(?:全部|都|已|要|必须|没|未)?(?:关闭|关好|关严|关上|关着) | 取消.{0,6}(?:回零|程序|报警|刀补|补偿|坐标|循环) | 屏蔽(?:线|电缆|层|网|接地|双绞|罩)
     | muting\s+(?:lamp|light|indicator|sensor) | (?:fault|alarm|error)\s+(?:reset|clear) | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -155,11 +160,11 @@ def screen(text: str) -> Screen:
 
 
 def _screen_clause(clause: str) -> Screen:
-    if hit := _SELF_CONTAINED.search(clause):
+    cleaned = _HARMLESS.sub(" ", clause)
+    if hit := _SELF_CONTAINED.search(cleaned):
         if _RESTORING.search(clause) and not _REQUEST.search(clause):
             return Screen(verdict="near", safeguard=hit.group().strip(), defeat=hit.group().strip())
         return Screen(verdict="danger", safeguard=hit.group().strip(), defeat=hit.group().strip())
-    cleaned = _HARMLESS.sub(" ", clause)
     defeat = _DEFEAT.search(cleaned)
     safeguard = _SAFEGUARDS.search(cleaned) if defeat else None
     if not (defeat and safeguard):
@@ -170,7 +175,7 @@ def _screen_clause(clause: str) -> Screen:
     return Screen(verdict=verdict, safeguard=safeguard.group().strip(), defeat=defeat.group().strip())
 
 
-def tests_a_safeguard(text: str) -> bool:
+def checks_a_safeguard(text: str) -> bool:
     """True if the text is about checking or repairing a safeguard: answered with its procedure."""
     folded, _ = fold(text)
     return bool(_SAFEGUARDS.search(folded) and _STOP_TEST.search(folded))

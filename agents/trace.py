@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 import uuid
 from pathlib import Path
 from typing import Any
 
 from retrieval.records import Answer, StepRecord
 
-_ID = re.compile(r"^[0-9a-f]{12}$")
+_ID = re.compile(r"[0-9a-f]{12}")
+_STALE_S = 3600.0
 
 
 class TraceMissing(LookupError):
@@ -23,11 +26,13 @@ def new_id() -> str:
 
 
 def save(home: Path, question: str, answer: dict[str, Any], steps: list[dict[str, Any]], keep: int) -> None:
-    """Write a trace and remove the oldest beyond `keep`. A disk that is full must not cost the answer.
+    """Write a trace and remove the oldest beyond `keep`; with 0 nothing is written.
 
     Raises:
-        OSError: it could not be written; nothing half is left behind.
+        OSError: it could not be written (a full disk); nothing half is left behind, and it must not cost the answer.
     """
+    if keep == 0:
+        return
     folder = home / "traces"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{answer['trace_id']}.json"
@@ -40,9 +45,28 @@ def save(home: Path, question: str, answer: dict[str, Any], steps: list[dict[str
     except OSError:
         partial.unlink(missing_ok=True)
         raise
-    files = sorted(folder.glob("*.json"), key=lambda p: p.stat().st_mtime)
-    for old in files[: max(0, len(files) - keep)]:
-        old.unlink(missing_ok=True)
+    _prune(folder, keep)
+
+
+def _prune(folder: Path, keep: int) -> None:
+    """Remove the oldest beyond `keep`, and what a killed process left half written. Others may prune meanwhile."""
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    surplus = sum(name.endswith(".json") for name in names) - keep
+    if surplus <= 0:
+        return
+    ages = sorted((_written_at(folder / name), name) for name in names)
+    traces = [name for _, name in ages if name.endswith(".json")][:surplus]
+    stale = [name for at, name in ages if name.endswith(".part") and at < time.time() - _STALE_S]
+    for name in (*traces, *stale):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def load(home: Path, trace_id: str) -> dict[str, Any]:
@@ -52,17 +76,21 @@ def load(home: Path, trace_id: str) -> dict[str, Any]:
         TraceMissing: no such trace, or its file cannot be read.
     """
     folder = home / "traces"
+    if not _ID.fullmatch(trace_id) or not (folder / f"{trace_id}.json").is_file():
+        latest = sorted(folder.glob("*.json"), key=_written_at, reverse=True)[:3]
+        known = ", ".join(path.stem for path in latest) or "none yet"
+        raise TraceMissing(f"No trace {trace_id[:80]!r} in {folder}. Latest: {known}. Every answer names its trace_id.")
     path = folder / f"{trace_id}.json"
-    if not _ID.match(trace_id) or not path.is_file():
-        latest = sorted(folder.glob("*.json"), key=lambda p: -p.stat().st_mtime)[:3] if folder.is_dir() else []
-        known = ", ".join(p.stem for p in latest) or "none yet"
-        raise TraceMissing(f"No trace {trace_id!r} in {folder}. Latest: {known}. Every answer names its trace_id.")
     try:
-        loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        Answer.model_validate(loaded["answer"])
-    except (OSError, ValueError, KeyError) as error:
-        raise TraceMissing(f"{path} cannot be read: {error}. Remove it: `rm {path}`.") from error
-    return loaded
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+        found = {name: loaded[name] for name in ("question", "answer", "steps")}
+        Answer.model_validate(found["answer"])
+        for step in found["steps"]:
+            StepRecord.model_validate(step)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = str(error).splitlines()[0]
+        raise TraceMissing(f"{path} cannot be read ({type(error).__name__}: {reason}). Next: rm {path}") from error
+    return found
 
 
 def as_text(trace: dict[str, Any]) -> str:

@@ -64,7 +64,7 @@ def fingerprint(files: Sequence[Path]) -> str:
         try:
             body = path.read_bytes()
         except OSError as error:
-            raise KnowledgeUnreadable(f"Cannot read {path}: {error.strerror}.", "check the file's permissions.") from error
+            raise _unreadable(path, error) from error
         digest.update(f"{path.name}\0{len(body)}\0".encode())
         digest.update(body)
     return digest.hexdigest()
@@ -105,7 +105,7 @@ def _raw_entries(path: Path) -> list[Any]:
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - both loaders are safe ones
     except OSError as error:
-        raise KnowledgeUnreadable(f"Cannot read {path}: {error.strerror}.", "check the file's permissions.") from error
+        raise _unreadable(path, error) from error
     except UnicodeDecodeError as error:
         raise KnowledgeUnreadable(
             f"{path}, line {error.object.count(10, 0, error.start) + 1}: not UTF-8 (byte {error.start} of the file).",
@@ -134,9 +134,11 @@ def _entry(path: Path, position: int, raw: Any) -> KnowledgeEntry:
         raise _fault(path, name, ".".join(str(part) for part in first["loc"]) or "entry", first["msg"]) from error
     if entry.vendor not in catalogue():
         raise _fault(path, name, "vendor", f"{entry.vendor!r} is not in families.yaml; known: {', '.join(catalogue())}")
+    families = catalogue()[entry.vendor]["families"]
     for key in entry.keys:
-        if key.family not in (families := catalogue()[entry.vendor]["families"]):
-            raise _fault(path, name, "keys", f"{entry.vendor} has no family {key.family!r}; valid: {', '.join(families)}")
+        if key.family not in families:
+            reason = f"{entry.vendor} has no family {key.family!r}; valid: {', '.join(families)}"
+            raise _fault(path, name, "keys", reason)
         if entry.kind != "alarm":
             continue
         try:
@@ -146,6 +148,10 @@ def _entry(path: Path, position: int, raw: Any) -> KnowledgeEntry:
         if spelling != key.code:
             raise _fault(path, name, "keys", f"{key.code!r} must be written {spelling!r}")
     return entry
+
+
+def _unreadable(path: Path, error: OSError) -> KnowledgeUnreadable:
+    return KnowledgeUnreadable(f"Cannot read {path}: {error.strerror}.", "check the file's permissions.")
 
 
 def _fault(path: Path, entry: str, field: str, reason: str) -> KnowledgeUnreadable:

@@ -7,11 +7,12 @@
       .lock              held while building, so that two processes do not build at once
 
 A reader checks the manifest (format, embedder, dimension, knowledge) and every file's sha256 before it believes them.
-Nothing is pickled.
+Without an embedder the artefact holds keywords only: its manifest says `"vectors": false`. Nothing is pickled.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from retrieval.embed import Embedder, Vectors
-from retrieval.errors import IndexDamaged, IndexMismatch, StoreUnusable
+from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch, StoreUnusable
 from retrieval.records import EntryKind, KnowledgeEntry, Language
 from retrieval.store import KnowledgeStore
 from retrieval.tokens import code_tokens, tokenize
@@ -83,10 +84,18 @@ def keyword_document(entry: KnowledgeEntry) -> list[str]:
 
 
 class SearchIndex:
-    """An index loaded and checked. Rows of `vectors` line up with `passages`, rows of BM25 with `entry_ids`."""
+    """An index loaded and checked. Rows of `vectors` line up with `passages`, rows of BM25 with `entry_ids`.
+
+    `vectors` is None where the embedder could not be loaded when the index was made.
+    """
 
     def __init__(
-        self, vectors: Any, bm25: Any, passages: tuple[Passage, ...], entry_ids: tuple[str, ...], manifest: dict[str, Any]
+        self,
+        vectors: Any,
+        bm25: Any,
+        passages: tuple[Passage, ...],
+        entry_ids: tuple[str, ...],
+        manifest: dict[str, Any],
     ) -> None:
         self.vectors = vectors
         self.bm25 = bm25
@@ -98,11 +107,12 @@ class SearchIndex:
         """The `count` nearest passages among `rows`: (passage row, cosine), best first."""
         import faiss  # noqa: PLC0415 - an exact code needs no vectors
 
-        if not len(rows):
+        if self.vectors is None or not len(rows):
             return []
         selector = faiss.IDSelectorBatch(np.asarray(rows, dtype=np.int64))
+        parameters: Any = faiss.SearchParameters  # its stub lacks the keyword
         scores, found = self.vectors.search(
-            query.reshape(1, -1), min(count, len(rows)), params=faiss.SearchParameters(sel=selector)
+            query.reshape(1, -1), min(count, len(rows)), params=parameters(sel=selector)
         )
         return [(int(row), float(score)) for row, score in zip(found[0], scores[0], strict=True) if row >= 0]
 
@@ -122,48 +132,79 @@ class SearchIndex:
         return hits / len(wanted)
 
 
-def build(home: Path, store: KnowledgeStore, embedder: Embedder, progress: Progress | None = None) -> str:
+def build(
+    home: Path, store: KnowledgeStore, embedder: Embedder, progress: Progress | None = None, *, force: bool = True
+) -> str:
     """Make the index of what is in the store and put it in use; returns its name.
 
-    Safe to kill at any point: the index in use stays, and vectors already made are kept by text hash.
+    Safe to kill at any point: the index in use stays, and vectors already made are kept by text hash. Without an
+    embedder the index holds keywords only. Unless `force`, an index with vectors that another process finished in the
+    meantime is kept.
 
     Raises:
-        StoreUnusable: the folder cannot be written or the disk is full.
+        StoreUnusable: the store is empty, the folder cannot be written, or the disk is full.
+        EmbedderUnavailable: the index in use has vectors that could not be made again; it stays.
     """
     root = home / "index"
     try:
         root.mkdir(parents=True, exist_ok=True)
         with _locked(root / ".lock"):
-            for left in root.glob(".building-*"):
-                shutil.rmtree(left, ignore_errors=True)
+            in_use = _complete(home, store, embedder)
+            if in_use and not force:
+                return in_use
+            for left in (*root.glob(".building-*"), *root.glob(".current-*")):
+                _remove(left)
             folder = root / f".building-{uuid.uuid4().hex[:12]}"
-            folder.mkdir()
-            _write(folder, store, embedder, progress)
             name = f"v{FORMAT}-{uuid.uuid4().hex[:12]}"
-            folder.rename(root / name)
-            _swap(root, name)
-            for old in root.glob(f"v{FORMAT}-*"):
+            try:
+                _write(folder, store, embedder, progress, keywords_will_do=in_use is None)
+                folder.rename(root / name)
+                _swap(root, name)
+            finally:
+                _remove(folder)
+            for old in root.glob("v*-*"):
                 if old.name != name:
-                    shutil.rmtree(old, ignore_errors=True)
+                    _remove(old)
     except OSError as error:
         raise StoreUnusable(
-            f"Cannot write the index in {root}: {error.strerror}.",
+            f"Cannot write the index in {root}: {error.strerror or error}.",
             "free disk space or set FAULTWRIGHT_HOME to a folder you can write; the index in use is untouched.",
         ) from error
     return name
 
 
-def _write(folder: Path, store: KnowledgeStore, embedder: Embedder, progress: Progress | None) -> None:
+def _complete(home: Path, store: KnowledgeStore, embedder: Embedder) -> str | None:
+    """Name of the index in use if it is sound, of this knowledge and embedder, and has vectors."""
+    try:
+        index = load(home, embedder, store.fingerprint)
+    except (IndexDamaged, IndexMismatch):
+        return None
+    return None if index.vectors is None else str(index.manifest["name"])
+
+
+def _write(
+    folder: Path, store: KnowledgeStore, embedder: Embedder, progress: Progress | None, keywords_will_do: bool
+) -> None:
     import bm25s  # noqa: PLC0415
     import faiss  # noqa: PLC0415
 
+    folder.mkdir()
     knowledge = store.fingerprint
     entries = store.entries()
+    if not entries:
+        raise StoreUnusable(f"{store.path} holds no entries to index.", "run `faultwright knowledge check` to see why.")
     passages = passages_of(entries)
-    matrix = _embed(store, embedder, passages, progress)
-    vectors = faiss.IndexFlatIP(embedder.dimension)
-    vectors.add(matrix)
-    faiss.write_index(vectors, str(folder / "vectors.faiss"))
+    missing = ""
+    try:
+        vectors = faiss.IndexFlatIP(embedder.dimension)
+        vectors.add(_embed(store, embedder, passages, progress))
+        faiss.write_index(vectors, str(folder / "vectors.faiss"))
+    except EmbedderUnavailable as error:
+        if not keywords_will_do:
+            raise
+        missing = error.what
+    except RuntimeError as error:  # how faiss says that it cannot write
+        raise OSError(errno.EIO, f"vectors.faiss: {error}") from error
     bm25 = bm25s.BM25()
     bm25.index([keyword_document(entry) for entry in entries], show_progress=False)
     bm25.save(str(folder / "bm25"), show_progress=False)
@@ -177,20 +218,25 @@ def _write(folder: Path, store: KnowledgeStore, embedder: Embedder, progress: Pr
     files = {str(p.relative_to(folder)): _sha256(p) for p in sorted(folder.rglob("*")) if p.is_file()}
     manifest = {
         "format": FORMAT, "embedder": embedder.id, "dimension": embedder.dimension, "knowledge": knowledge,
-        "entries": len(entries), "passages": len(passages), "files": files,
+        "entries": len(entries), "passages": len(passages), "vectors": not missing, "files": files,
     }
+    if missing:
+        manifest["vectors_missing"] = missing
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as handle:
-                os.fsync(handle.fileno())
+    for path in (*folder.rglob("*"), folder):
+        _fsync(path)
+    try:
+        _read(folder, manifest)  # on a full disk faiss and numpy cut a small file short without an error
+    except IndexDamaged as error:
+        raise OSError(errno.EIO, f"what was written cannot be read back: {error.what}") from error
 
 
 def _embed(
     store: KnowledgeStore, embedder: Embedder, passages: Sequence[Passage], progress: Progress | None
 ) -> Vectors:
     texts = {passage.hash: passage.text for passage in passages}
-    known = store.embeddings(embedder.id, texts)
+    size = embedder.dimension * np.dtype(np.float32).itemsize
+    known = {h: v for h, v in store.embeddings(embedder.id, texts).items() if len(v) == size}
     todo = [h for h in texts if h not in known]
     if progress:
         progress(len(known), len(texts))
@@ -214,24 +260,46 @@ def load(home: Path, embedder: Embedder, knowledge: str) -> SearchIndex:
         IndexMismatch: made with another format, embedder or state of the knowledge base.
     """
     root = home / "index"
+    name = _in_use(root)
+    while True:
+        try:
+            return _checked(root / name, embedder, knowledge)
+        except IndexDamaged:
+            newer = _in_use(root)
+            if newer == name:
+                raise
+            name = newer  # another process put a new index in use and removed this one under our eyes
+
+
+def _in_use(root: Path) -> str:
     try:
-        name = (root / "current").read_text(encoding="utf-8").strip()
-        folder = root / name
+        return (root / "current").read_text(encoding="utf-8").strip()
+    except FileNotFoundError as error:
+        raise IndexDamaged(f"No index in {root} (current is missing).", REBUILD) from error
+    except (OSError, ValueError) as error:
+        raise IndexDamaged(f"{root / 'current'} cannot be read ({error}).", REBUILD) from error
+
+
+def _checked(folder: Path, embedder: Embedder, knowledge: str) -> SearchIndex:
+    try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         files = dict(manifest["files"])
     except FileNotFoundError as error:
-        raise IndexDamaged(f"No index in {root} ({Path(str(error.filename)).name} is missing).", REBUILD) from error
+        raise IndexDamaged(f"{folder / 'manifest.json'} is missing.", REBUILD) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IndexDamaged(f"The index manifest in {root} cannot be read ({error}).", REBUILD) from error
+        reason = f"{type(error).__name__}: {error}"
+        raise IndexDamaged(f"{folder / 'manifest.json'} cannot be read ({reason}).", REBUILD) from error
     for field, wanted in (
         ("format", FORMAT), ("embedder", embedder.id), ("dimension", embedder.dimension), ("knowledge", knowledge),
     ):
-        if manifest.get(field) != wanted:
-            raise IndexMismatch(
-                f"The index in {folder} was made with {field} {manifest.get(field)!r}; asked for is {wanted!r}.", REBUILD
-            )
+        if (made := manifest.get(field)) != wanted:
+            raise IndexMismatch(f"The index in {folder} was made with {field} {made!r}; wanted is {wanted!r}.", REBUILD)
     for file, digest in files.items():
-        if not (folder / file).is_file() or _sha256(folder / file) != digest:
+        try:
+            sound = _sha256(folder / file) == digest
+        except (OSError, ValueError):
+            sound = False
+        if not sound:
             raise IndexDamaged(f"{folder / file} is missing or differs from the manifest.", REBUILD)
     return _read(folder, manifest)
 
@@ -240,16 +308,26 @@ def _read(folder: Path, manifest: dict[str, Any]) -> SearchIndex:
     import bm25s  # noqa: PLC0415
     import faiss  # noqa: PLC0415
 
-    listing = json.loads((folder / "passages.json").read_text(encoding="utf-8"))
-    vectors = faiss.read_index(str(folder / "vectors.faiss"))
-    bm25 = bm25s.BM25.load(str(folder / "bm25"))
-    passages = tuple(Passage(**raw) for raw in listing["passages"])
-    if vectors.ntotal != len(passages) or vectors.d != manifest["dimension"]:
+    try:
+        listing = json.loads((folder / "passages.json").read_text(encoding="utf-8"))
+        passages = tuple(Passage(**raw) for raw in listing["passages"])
+        entry_ids = tuple(listing["entries"])
+        bm25 = bm25s.BM25.load(str(folder / "bm25"))
+        vectors = faiss.read_index(str(folder / "vectors.faiss")) if manifest["vectors"] else None
+        listed = (manifest["entries"], manifest["passages"])
+        documents = int(bm25.scores["num_docs"])
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:  # a library of another version, too
+        reason = f"{type(error).__name__}: {error}"
+        raise IndexDamaged(f"The index in {folder} cannot be read ({reason}).", REBUILD) from error
+    if not listed == (documents, len(passages)) == (len(entry_ids), len(passages)):
+        held = f"{documents} documents and {len(passages)} passages"
+        raise IndexDamaged(f"{folder} holds {held}; {listed[0]} and {listed[1]} are listed.", REBUILD)
+    if vectors is not None and (vectors.ntotal, vectors.d) != (len(passages), manifest["dimension"]):
         raise IndexDamaged(
             f"{folder / 'vectors.faiss'} holds {vectors.ntotal} vectors of {vectors.d}; {len(passages)} of"
             f" {manifest['dimension']} are listed.", REBUILD,
         )
-    return SearchIndex(vectors, bm25, passages, tuple(listing["entries"]), manifest)
+    return SearchIndex(vectors, bm25, passages, entry_ids, {**manifest, "name": folder.name})
 
 
 @contextmanager
@@ -266,6 +344,22 @@ def _swap(root: Path, name: str) -> None:
         handle.flush()
         os.fsync(handle.fileno())
     pointer.replace(root / "current")
+    _fsync(root)
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

@@ -6,6 +6,7 @@ before ranking, so a filtered search is never starved by what it filters out.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,7 @@ RRF_K = 60
 # Below this an entry does not speak about the question. Measured: tests/test_search_threshold.py and docs/decisions.md.
 MIN_SIMILARITY = 0.45
 GENERIC = "generic"
+BUILD_TRIES = 3
 Coverage = Literal["full", "keywords"]
 
 
@@ -51,6 +53,8 @@ class Searcher:
         self._progress = progress
         self._notice = notice
         self._index: SearchIndex | None = None
+        self._lock = threading.Lock()
+        self._tried_vectors = False
         self.degraded: tuple[str, ...] = ()
 
     @property
@@ -60,17 +64,42 @@ class Searcher:
 
     def ready(self) -> SearchIndex:
         """The index, loaded; built first where there is none, or where it is damaged or of another make."""
-        knowledge = self.store.fingerprint
-        if self._index is not None and self._index.manifest["knowledge"] == knowledge:
+        with self._lock:
+            if self._index is None or self._index.manifest["knowledge"] != self.store.fingerprint:
+                self._index = self._loaded_or_built()
+            if self._index.vectors is None and not self._tried_vectors:
+                self._index = self._with_vectors(self._index)
             return self._index
+
+    def _loaded_or_built(self) -> SearchIndex:
         try:
-            self._index = index_files.load(self.home, self.embedder, knowledge)
+            return index_files.load(self.home, self.embedder, self.store.fingerprint)
         except (IndexDamaged, IndexMismatch) as reason:
             if self._notice and (self.home / "index" / "current").exists():
                 self._notice(f"{reason.what} It is being made anew from the knowledge base.")
-            index_files.build(self.home, self.store, self.embedder, self._progress)
-            self._index = index_files.load(self.home, self.embedder, knowledge)
-        return self._index
+        return self._built()
+
+    def _built(self) -> SearchIndex:
+        self._tried_vectors = True
+        for left in reversed(range(BUILD_TRIES)):
+            index_files.build(self.home, self.store, self.embedder, self._progress, force=False)
+            try:
+                return index_files.load(self.home, self.embedder, self.store.fingerprint)
+            except IndexMismatch:  # another process changed the rows while the index was made
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _with_vectors(self, index: SearchIndex) -> SearchIndex:
+        """The index with its vectors, where an embedder that failed when it was made works now; tried once a run."""
+        self._tried_vectors = True
+        try:
+            self.embedder.query("")
+        except EmbedderUnavailable:
+            return index
+        if self._notice:
+            self._notice("The index holds keywords only; the embedder works again and its vectors are being made.")
+        return self._built()
 
     def exact(self, vendor: str, code: str, family: str | None = None) -> tuple[Evidence, ...]:
         """Rows of an exact canonical code: similarity 1.0, one per (vendor, family, code)."""
@@ -95,6 +124,7 @@ class Searcher:
         Each carries one similarity in [0, 1]: the best of its passages under the embedder. Without the embedder it is
         the share of the question's words that the entry holds, and `degraded` says so.
         """
+        text = text.encode("utf-8", "replace").decode()  # half a surrogate pair from a broken client
         index = self.ready()
         rows = [
             row
@@ -104,12 +134,8 @@ class Searcher:
         allowed = {index.passages[row].entry_id for row in rows}
         tokens = tokenize(text)
         by_keyword = self._keyword_ranking(index, tokens, allowed)
-        try:
-            by_vector = self._vector_ranking(index, text, rows)
-            self.degraded = ()
-        except EmbedderUnavailable as error:
-            by_vector = {}
-            self.degraded = (f"no vectors, keywords only: {error.what}",)
+        by_vector, lost = self._vector_ranking(index, text, rows)
+        self.degraded = (f"no vectors, keywords only: {lost}",) if lost else ()
         fused: dict[str, float] = {}
         for ranking in (list(by_keyword), list(by_vector)):
             for rank, entry_id in enumerate(ranking[:POOL], start=1):
@@ -118,11 +144,9 @@ class Searcher:
         found: list[Evidence] = []
         for entry_id in sorted(fused, key=lambda e: -fused[e])[:count]:
             matched: tuple[Match, ...] = tuple(
-                name for name, ranking in _named(by_keyword, by_vector) if entry_id in ranking
+                name for name, ranking in _named(by_keyword, by_vector) if entry_id in list(ranking)[:POOL]
             )
-            value = (
-                by_vector.get(entry_id, 0.0) if not self.degraded else index.coverage(tokens, position[entry_id])
-            )
+            value = index.coverage(tokens, position[entry_id]) if lost else by_vector.get(entry_id, 0.0)
             found.append(
                 Evidence(entry_id=entry_id, similarity=value, matched_by=matched, rank_score=round(fused[entry_id], 6))
             )
@@ -133,12 +157,21 @@ class Searcher:
         pairs = [(e, s) for e, s in zip(index.entry_ids, scores, strict=True) if s > 0 and e in allowed]
         return dict(sorted(pairs, key=lambda pair: -pair[1])[:POOL])
 
-    def _vector_ranking(self, index: SearchIndex, text: str, rows: Sequence[int]) -> dict[str, float]:
-        """Best similarity per entry, best first. Every filtered passage is scored: an entry has several."""
+    def _vector_ranking(self, index: SearchIndex, text: str, rows: Sequence[int]) -> tuple[dict[str, float], str]:
+        """Best similarity per entry, best first, and why there is none where vectors cannot be had.
+
+        Every filtered passage is scored: an entry has several.
+        """
         best: dict[str, float] = {}
-        for row, cosine in index.nearest(self.embedder.query(text), rows, len(rows)):
+        if index.vectors is None:
+            return best, str(index.manifest.get("vectors_missing") or "the index has none")
+        try:
+            query = self.embedder.query(text)
+        except EmbedderUnavailable as error:
+            return best, error.what
+        for row, cosine in index.nearest(query, rows, len(rows)):
             best.setdefault(index.passages[row].entry_id, similarity(self.embedder, cosine))
-        return best
+        return best, ""
 
 
 def _named(keyword: dict[str, float], vector: dict[str, float]) -> tuple[tuple[Match, dict[str, float]], ...]:

@@ -52,7 +52,8 @@ class KnowledgeStore:
             home.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(
-                f"Cannot make the data home {home}: {error.strerror}.", "set FAULTWRIGHT_HOME to a folder you can write."
+                f"Cannot make the data home {home}: {error.strerror}.",
+                "set FAULTWRIGHT_HOME to a folder you can write.",
             ) from error
         with self._connection() as connection:
             if self._version(connection) < SCHEMA_VERSION:
@@ -165,7 +166,8 @@ class KnowledgeStore:
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"]) or "body"
-            raise StoreUnusable(f"{self.path}, entry {entry_id}, field {field}: {first['msg']}.", self._aside) from error
+            what = f"{self.path}, entry {entry_id}, field {field}: {first['msg']}."
+            raise StoreUnusable(what, self._aside) from error
 
     def lookup(
         self, vendor: str, code: str, family: str | None = None, kind: str = "alarm"

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
+import tempfile
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,21 +39,27 @@ class _Cutter:
     def __init__(self) -> None:
         self.cache_folder: Path | None = None
         self._tokenizer: Any = None
+        self._lock = threading.Lock()
 
     def cut(self, text: str) -> list[str]:
-        if self._tokenizer is None:
-            import jieba  # noqa: PLC0415 - see class
-
-            jieba.setLogLevel(logging.ERROR)
-            tokenizer = jieba.Tokenizer()
-            if self.cache_folder is not None:
-                # jieba caches its dictionary with marshal in the system's shared temp folder, where anyone could
-                # plant one; the data home is the user's own
-                tokenizer.tmp_dir = str(self.cache_folder)
-            for word in TRADE_WORDS:
-                tokenizer.add_word(word)
-            self._tokenizer = tokenizer
+        with self._lock:
+            if self._tokenizer is None:
+                # jieba caches its dictionary with marshal in the system's shared temp folder, where anyone could plant
+                # one: the data home is the user's own, and without one a private folder serves once
+                with tempfile.TemporaryDirectory() as private:
+                    self._tokenizer = self._load(self.cache_folder or Path(private))
         return list(self._tokenizer.cut_for_search(text))
+
+    def _load(self, folder: Path) -> Any:
+        import jieba  # noqa: PLC0415 - see class
+
+        jieba.setLogLevel(logging.CRITICAL)  # a cache that cannot be written costs time, not a traceback on the screen
+        tokenizer = jieba.Tokenizer()
+        tokenizer.tmp_dir = str(folder)
+        tokenizer.initialize()
+        for word in TRADE_WORDS:
+            tokenizer.add_word(word)
+        return tokenizer
 
 
 _cutter = _Cutter()

@@ -6,15 +6,16 @@ reach the machine through a rebound name. Beyond localhost a key is.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-import anyio
 import anyio.to_thread
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -24,13 +25,14 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from agents.lookup import entries_for_code
 from agents.state import Cancelled
 from retrieval.errors import RetrievalError
-from retrieval.families import resolve_vendor
 from retrieval.records import Answer, FaultCode, KnowledgeEntry
-from serve.runtime import Runtime
+from serve.runtime import MAX_MACHINE, MAX_QUESTION, QuestionError, Runtime
 from serve.settings import SettingsError
 
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "testserver.localhost")
-MAX_QUESTION = 4000
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+CLIENT_GONE = 499  # nobody reads it; access logs know the number from nginx
+_WATCH_S = 0.2
+_log = logging.getLogger("faultwright")
 
 
 class AskRequest(BaseModel):
@@ -40,8 +42,17 @@ class AskRequest(BaseModel):
 
     question: str = Field(min_length=1, max_length=MAX_QUESTION, description="The question, in Chinese or English.")
     vendor: str | None = Field(default=None, description="Controller: fanuc, siemens, haas ... or fanuc/30i.")
-    machine: str | None = Field(default=None, max_length=200, description='The machine in words: "FANUC 0i-MF".')
+    machine: str | None = Field(
+        default=None, max_length=MAX_MACHINE, description='The machine in words: "FANUC 0i-MF".'
+    )
     stream: bool = Field(default=False, description="Answer as server-sent events.")
+
+
+class Problem(BaseModel):
+    """Why a request was not served, and what to do."""
+
+    detail: str
+    next_step: str = ""
 
 
 class CodeMatch(BaseModel):
@@ -64,19 +75,37 @@ def create_app(runtime: Runtime) -> FastAPI:
     app = FastAPI(title="Faultwright", version="0.1.0", lifespan=lifespan)
     app.state.runtime = runtime
     if not runtime.settings.api_key:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(LOCAL_HOSTS))
-    app.add_exception_handler(RetrievalError, _domain_error)
-    app.add_api_route("/v1/ask", ask, methods=["POST"], response_model=Answer, responses=_SSE, dependencies=[Key])
+        hosts = [*LOCAL_HOSTS, runtime.settings.host]
+        app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+    app.add_exception_handler(RetrievalError, _cannot_answer)
+    app.add_exception_handler(QuestionError, _bad_question)
     app.add_api_route(
-        "/v1/codes/{vendor}/{code}", codes, methods=["GET"], response_model=list[CodeMatch], dependencies=[Key]
+        "/v1/ask",
+        ask,
+        methods=["POST"],
+        response_model=Answer,
+        responses={**_SSE, **_PROBLEMS},
+        dependencies=[Key],
+    )
+    app.add_api_route(
+        "/v1/codes/{vendor}/{code:path}",
+        codes,
+        methods=["GET"],
+        response_model=list[CodeMatch],
+        responses={404: {"model": Problem, "description": "No entry."}, **_PROBLEMS},
+        dependencies=[Key],
     )
     app.add_api_route("/healthz", healthz, methods=["GET"])
-    app.add_api_route("/readyz", readyz, methods=["GET"])
+    app.add_api_route("/readyz", readyz, methods=["GET"], responses={503: {"description": "Not ready yet."}})
     return app
 
 
 _SSE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "An Answer, or events."}
+}
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Problem, "description": "The key is missing or wrong."},
+    503: {"model": Problem, "description": "Rows or index cannot be used."},
 }
 
 
@@ -94,25 +123,31 @@ def _require_key(request: Request, runtime: RuntimeDep) -> None:
         return
     given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
     if not hmac.compare_digest(given.encode(), wanted.encode()):
-        raise HTTPException(401, "Send the key of this server: 'Authorization: Bearer KEY'.")
+        raise HTTPException(
+            401, "Send the key of this server: 'Authorization: Bearer KEY'.", {"WWW-Authenticate": "Bearer"}
+        )
 
 
 Key = Depends(_require_key)
 
 
-async def _domain_error(_request: Request, error: Exception) -> Response:
-    if not isinstance(error, RetrievalError):
-        raise error
-    return JSONResponse({"detail": error.what, "next_step": error.next_step}, status_code=503)
+async def _cannot_answer(_request: Request, error: Exception) -> Response:
+    return JSONResponse(_problem(error), status_code=503)
+
+
+async def _bad_question(_request: Request, error: Exception) -> Response:
+    return JSONResponse(_problem(error), status_code=422)
+
+
+def _problem(error: Exception) -> dict[str, str]:
+    if isinstance(error, RetrievalError):
+        return {"detail": error.what, "next_step": error.next_step}
+    return {"detail": str(error), "next_step": "correct the request and send it again"}
 
 
 async def ask(body: AskRequest, request: Request, runtime: RuntimeDep) -> Response:
     """Answer a question. With `stream` (or `Accept: text/event-stream`) as events: first_words, step, answer."""
-    try:
-        if body.vendor:
-            resolve_vendor(body.vendor)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from error
+    runtime.check(body.question, body.vendor, body.machine)
     cancel = threading.Event()
     if body.stream or "text/event-stream" in request.headers.get("accept", ""):
         return StreamingResponse(
@@ -122,66 +157,69 @@ async def ask(body: AskRequest, request: Request, runtime: RuntimeDep) -> Respon
     def work() -> dict[str, Any]:
         return runtime.answer(body.question, vendor=body.vendor, machine=body.machine, cancel=cancel)
 
-    result = await _while_connected(request, work, cancel)
+    try:
+        result = await _while_connected(request, work, cancel)
+    except Cancelled:
+        return Response(status_code=CLIENT_GONE)
     return JSONResponse(result["answer"])
 
 
 async def _while_connected(
     request: Request, work: Callable[[], dict[str, Any]], cancel: threading.Event
 ) -> dict[str, Any]:
-    """Run blocking work in a thread; a client that goes away stops it, so that nobody's GPU or core works for no one."""
-    results: list[dict[str, Any]] = []
-
-    async with anyio.create_task_group() as group:
-
-        async def watch() -> None:
-            while not await request.is_disconnected():  # noqa: ASYNC110 - the only way that ASGI offers
-                await anyio.sleep(0.2)
-            cancel.set()
-
-        group.start_soon(watch)
-        try:
-            results.append(await anyio.to_thread.run_sync(work))
-        except Cancelled as gone:
-            raise HTTPException(499, "The client went away.") from gone
-        finally:
-            group.cancel_scope.cancel()
-    return results[0]
-
-
-async def _events(runtime: Runtime, body: AskRequest, cancel: threading.Event) -> AsyncIterator[str]:
-    send, receive = anyio.create_memory_object_stream[dict[str, Any]](64)
-
-    def work() -> None:
-        try:
-            for event in runtime.ask(body.question, vendor=body.vendor, machine=body.machine, cancel=cancel):
-                anyio.from_thread.run(send.send, event)
-        except Cancelled:
-            pass
-        except RetrievalError as error:
-            anyio.from_thread.run(send.send, {"type": "error", "detail": error.what, "next_step": error.next_step})
-        finally:
-            anyio.from_thread.run_sync(send.close)
-
+    """Run blocking work in a thread; a client that goes away stops it: nobody's core works for no one."""
+    running = asyncio.ensure_future(anyio.to_thread.run_sync(work))
     try:
-        async with anyio.create_task_group() as group, receive:
-            group.start_soon(anyio.to_thread.run_sync, work)
-            async for event in receive:
-                shown = {k: v for k, v in event.items() if k not in ("type", "steps", "conversation")}
-                yield f"event: {event['type']}\ndata: {json.dumps(shown, ensure_ascii=False)}\n\n"
+        while not (await asyncio.wait({running}, timeout=_WATCH_S))[0]:
+            if await request.is_disconnected():
+                cancel.set()
+        return running.result()
     finally:
         cancel.set()
 
 
-async def codes(vendor: str, code: str, runtime: RuntimeDep) -> list[CodeMatch]:
+async def _events(runtime: Runtime, body: AskRequest, cancel: threading.Event) -> AsyncIterator[str]:
+    """The events of a run as text. The run has a thread of its own; when this generator is closed, it stops."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    def hand(event: dict[str, Any] | None) -> None:
+        if not cancel.is_set():
+            loop.call_soon_threadsafe(queue.put_nowait, event)
+
+    def work() -> None:
+        try:
+            for event in runtime.ask(body.question, vendor=body.vendor, machine=body.machine, cancel=cancel):
+                hand(event)
+        except Cancelled:
+            pass
+        except RetrievalError as error:
+            hand({"type": "error", **_problem(error)})
+        except Exception:
+            _log.exception("a run failed")
+            hand({"type": "error", "detail": "The run failed.", "next_step": "see the log of the server"})
+        finally:
+            hand(None)
+
+    running = asyncio.ensure_future(anyio.to_thread.run_sync(work))
+    try:
+        while (event := await queue.get()) is not None:
+            shown = {key: value for key, value in event.items() if key not in ("type", "steps", "conversation")}
+            yield f"event: {event['type']}\ndata: {json.dumps(shown, ensure_ascii=False)}\n\n"
+        await running
+    finally:
+        cancel.set()
+
+
+def codes(vendor: str, code: str, runtime: RuntimeDep) -> list[CodeMatch]:
     """What the base holds on a code of one vendor, in any spelling."""
     try:
-        vendor_id, family = resolve_vendor(vendor)
-    except ValueError as error:
+        vendor_id, family = runtime.check(code, vendor, None)
+    except QuestionError as error:
         raise HTTPException(404, str(error)) from error
-    found = await anyio.to_thread.run_sync(entries_for_code, runtime.searcher, code, vendor_id, family)
+    found = entries_for_code(runtime.searcher, code, vendor_id, family)
     if not found:
-        raise HTTPException(404, f"No entry for {code!r} on {vendor_id} among {runtime.store.counts()['codes']} codes.")
+        raise HTTPException(404, f"No entry for {code!r} on {vendor} among {runtime.store.counts()['codes']} codes.")
     return [CodeMatch(key=key, entry=entry) for key, entry in found]
 
 
@@ -190,11 +228,15 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-async def readyz(response: Response, runtime: RuntimeDep) -> dict[str, str]:
+def readyz(response: Response, runtime: RuntimeDep) -> dict[str, str]:
     """Whether questions are answered in full: rows, index and model. 503 until the index is there."""
-    index = "ready" if runtime.searcher.loaded else "not loaded"
-    response.status_code = 200 if runtime.searcher.loaded else 503
-    return {"knowledge": f"{runtime.store.counts()['codes']} codes", "index": index, "model": runtime.writer.state}
+    ready = runtime.searcher.loaded
+    response.status_code = 200 if ready else 503
+    return {
+        "knowledge": f"{runtime.store.counts()['codes']} codes",
+        "index": "ready" if ready else "not loaded",
+        "model": runtime.writer.state,
+    }
 
 
 def _warm(runtime: Runtime) -> None:

@@ -17,10 +17,11 @@ from serve.terminal import NOTHING, IndexProgress, fail, known_errors, notice, u
 
 if TYPE_CHECKING:
     from agents.state import Conversation
+    from retrieval.records import EntryKind
     from serve.runtime import Runtime
 
 EXIT_CODES = "Exit codes: 0 done, 2 wrong usage or data that cannot be used."
-Kind = Literal["alarm", "guide", "procedure", "parameter"]
+KINDS: tuple[EntryKind, ...] = ("alarm", "guide", "procedure", "parameter")
 
 
 def _epilog(*examples: str, exits: str = EXIT_CODES) -> str:
@@ -272,7 +273,8 @@ def lookup(
 
         text = " ".join(code).strip()
         runtime = _runtime(home)
-        vendor_id, family = runtime.check(text, vendor, text)
+        runtime.check(text, vendor, None)
+        vendor_id, family = runtime.machine(vendor, text)
         found = entries_for_code(runtime.searcher, text, vendor_id, family)
         if as_json:
             _print_json([entry.model_dump(mode="json") for _, entry in found])
@@ -292,7 +294,9 @@ def lookup(
 def search(
     text: Annotated[list[str], typer.Argument(help="Words to search for.")],
     vendor: VendorOption = None,
-    kind: Annotated[list[Kind] | None, typer.Option("--kind", help="Only this kind; may be given again.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="alarm, guide, procedure or parameter; may be given again.")
+    ] = None,
     count: Annotated[int, typer.Option("--count", min=1, max=50, help="How many entries at most.")] = 8,
     as_json: JsonOption = False,
     home: HomeOption = None,
@@ -304,7 +308,9 @@ def search(
         runtime = _runtime(home)
         words = " ".join(text)
         vendor_id, _ = runtime.check(words, vendor, None)
-        kinds: tuple[Kind, ...] = tuple(kind or ("alarm", "guide", "procedure", "parameter"))
+        kinds = tuple(name for name in KINDS if not kind or name in kind)
+        if unknown := set(kind or ()) - set(KINDS):
+            fail(f"unknown kind {', '.join(sorted(unknown))}; known: {', '.join(KINDS)}")
         hits = runtime.searcher.search(words, kinds=kinds, vendor=vendor_id, count=count)
         if as_json:
             _print_json([hit.model_dump(mode="json") for hit in hits])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from models.bases import is_here, load_registry, local_path
 from retrieval.base import starter_folder
@@ -17,6 +18,11 @@ from retrieval.index import build
 from retrieval.search import Searcher
 from retrieval.store import KnowledgeStore
 from serve.settings import Settings
+
+# the same examples on every machine; look further with HYPOTHESIS_PROFILE=deep
+hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis_settings.register_profile("deep", max_examples=3000, deadline=None)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 _OUTSIDE = {name: value for name, value in os.environ.items() if name.startswith("FAULTWRIGHT_")}
 
