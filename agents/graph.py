@@ -22,7 +22,7 @@ from agents.intents import classify, has_symptom
 from agents.judge import judge_part
 from agents.plan import PlanError, RulePlanner, SubQuestion, validate
 from agents.render import first_words
-from agents.safety import screen, checks_a_safeguard
+from agents.safety import checks_a_safeguard, screen
 from agents.state import Cancelled, Context, Conversation, State
 from agents.verify import Verified, verify_lead, verify_lines
 from agents.wording import say

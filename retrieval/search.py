@@ -137,15 +137,14 @@ class Searcher:
         by_vector, lost = self._vector_ranking(index, text, rows)
         self.degraded = (f"no vectors, keywords only: {lost}",) if lost else ()
         fused: dict[str, float] = {}
-        for ranking in (list(by_keyword), list(by_vector)):
-            for rank, entry_id in enumerate(ranking[:POOL], start=1):
+        pools: dict[Match, list[str]] = {"keyword": list(by_keyword)[:POOL], "vector": list(by_vector)[:POOL]}
+        for pool in pools.values():
+            for rank, entry_id in enumerate(pool, start=1):
                 fused[entry_id] = fused.get(entry_id, 0.0) + 1.0 / (RRF_K + rank)
         position = {entry_id: row for row, entry_id in enumerate(index.entry_ids)}
         found: list[Evidence] = []
         for entry_id in sorted(fused, key=lambda e: -fused[e])[:count]:
-            matched: tuple[Match, ...] = tuple(
-                name for name, ranking in _named(by_keyword, by_vector) if entry_id in list(ranking)[:POOL]
-            )
+            matched = tuple(name for name, pool in pools.items() if entry_id in pool)
             value = index.coverage(tokens, position[entry_id]) if lost else by_vector.get(entry_id, 0.0)
             found.append(
                 Evidence(entry_id=entry_id, similarity=value, matched_by=matched, rank_score=round(fused[entry_id], 6))
@@ -172,10 +171,6 @@ class Searcher:
         for row, cosine in index.nearest(query, rows, len(rows)):
             best.setdefault(index.passages[row].entry_id, similarity(self.embedder, cosine))
         return best, ""
-
-
-def _named(keyword: dict[str, float], vector: dict[str, float]) -> tuple[tuple[Match, dict[str, float]], ...]:
-    return (("keyword", keyword), ("vector", vector))
 
 
 def _exact(key: FaultCode, entry_id: str) -> Evidence:

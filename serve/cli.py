@@ -120,10 +120,11 @@ def ask(
     show_trace: Annotated[bool, typer.Option("--trace", help="Print the steps of the run after the answer.")] = False,
     home: HomeOption = None,
 ) -> None:
-    """Answer a question: the certain part at once, then diagnosis, action, prevention and sources.
+    """Answer one question.
 
-    The answer goes to stdout; notes on what fell back, and the id for `faultwright explain`, go to stderr. With --file
-    every row gives one JSON answer with the row's own id, and a bad row is named on stderr and stops nothing.
+    The certain part comes at once, then diagnosis, action, prevention and sources. The answer goes to stdout; notes on
+    what fell back, and the id for `faultwright explain`, go to stderr. With --file every row gives one JSON answer with
+    the row's own id, and a bad row is named on stderr and stops nothing.
     """
     with known_errors():
         text = " ".join(question or []).strip()
@@ -199,9 +200,10 @@ def _ask_file(runtime: Runtime, path: Path, vendor: str | None, machine: str | N
     )
 )
 def chat(vendor: VendorOption = None, machine: MachineOption = None, home: HomeOption = None) -> None:
-    """Ask in turns: the machine and the alarm are remembered; /new starts over, /quit ends.
+    """Ask in turns.
 
-    Say what you checked ("checked, still there") to get the next check.
+    The machine and the alarm are remembered; /new starts over, /quit ends. Say what you checked ("checked, still
+    there") to get the next check.
     """
     with known_errors():
         from agents.state import Conversation
@@ -240,6 +242,8 @@ def _turn(runtime: Runtime, text: str, vendor: str | None, machine: str | None, 
     from agents.state import Conversation
     from serve.runtime import QuestionError
 
+    if talk.vendor:
+        vendor = machine = None  # the options speak of the first machine; the conversation may have moved on
     try:
         event = _stream(runtime, text, vendor, machine, talk)
     except QuestionError as error:
@@ -266,7 +270,10 @@ def lookup(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show what the base holds on a code: no model, no search, every controller that has it."""
+    """Show the entries of a code.
+
+    No model and no search: what the base holds, for every controller that has the code.
+    """
     with known_errors():
         from agents.lookup import entries_for_code, entry_text
         from retrieval.tokens import has_chinese
@@ -301,7 +308,10 @@ def search(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show what retrieval sees for a text, and why: similarity, fused rank, what matched, whether it passes."""
+    """Show what retrieval sees for a text.
+
+    Similarity, fused rank, what matched, and whether it passes.
+    """
     with known_errors():
         from retrieval.search import MIN_SIMILARITY
 
@@ -334,7 +344,10 @@ def explain(
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Show the steps behind an answer: what was read, searched, judged, written and removed."""
+    """Show the steps behind an answer.
+
+    What was read, searched, judged, written and removed, from the trace that every answer names.
+    """
     with known_errors():
         from agents import trace
         from serve.settings import load_settings
@@ -358,7 +371,10 @@ def serve(
     ] = None,
     home: HomeOption = None,
 ) -> None:
-    """Serve the HTTP API: POST /v1/ask, GET /v1/codes/{vendor}/{code}, /healthz, /readyz; docs at /docs."""
+    """Serve the HTTP API.
+
+    POST /v1/ask, GET /v1/codes/{vendor}/{code}, /healthz, /readyz; docs at /docs.
+    """
     with known_errors():
         from serve.api import listen
 
@@ -372,7 +388,10 @@ def knowledge_check(
     folder: Annotated[Path | None, typer.Argument(help="Folder of YAML files; the base in use where left out.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check all entries against the schema and each other; count them by status."""
+    """Check all entries and count them.
+
+    Each is held against the schema and against the others; the first fault is named with file, entry and field.
+    """
     with known_errors():
         from collections import Counter
 
@@ -394,7 +413,7 @@ def _counts(counter: Mapping[Any, int]) -> str:
 
 @knowledge_app.command("list", epilog=_epilog("faultwright knowledge list --vendor siemens"))
 def knowledge_list(vendor: VendorOption = None, as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """List the entries: codes, title, how far each is checked."""
+    """List entries: codes, title, status."""
     with known_errors():
         runtime = _runtime(home)
         vendor_id, _ = runtime.machine(vendor, None)
@@ -414,7 +433,10 @@ def knowledge_list(vendor: VendorOption = None, as_json: JsonOption = False, hom
 
 @index_app.command("build", epilog=_epilog("faultwright index build"))
 def index_build(home: HomeOption = None) -> None:
-    """Make the search index anew from the knowledge base and put it in use."""
+    """Make the search index anew.
+
+    It is made from the knowledge base and put in use at once; vectors of unchanged texts are kept.
+    """
     with known_errors():
         from retrieval.index import build
 
@@ -425,7 +447,10 @@ def index_build(home: HomeOption = None) -> None:
 
 @index_app.command("status", epilog=_epilog("faultwright index status --json"))
 def index_status(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """Show the index in use; exit code 2 where there is none or it cannot be believed."""
+    """Show the index in use.
+
+    Exit code 2 where there is none, or where it does not fit the knowledge base.
+    """
     with known_errors():
         from retrieval.index import load
 

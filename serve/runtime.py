@@ -207,14 +207,17 @@ class Runtime:
             RetrievalError: rows or index cannot be used.
             Cancelled: `cancel` was set.
         """
+        talk = conversation or Conversation()
         vendor_id, family = self.check(question, vendor, machine)
+        if talk.vendor and not vendor and not machine:
+            vendor_id, family = None, None  # the machine of this conversation, not the shop's default one
         from agents.graph import run  # noqa: PLC0415 - LangGraph takes half a second to import; `lookup` does without
 
         state: State = {
             "question": question,
             "vendor": vendor_id,
             "family": family,
-            "conversation": (conversation or Conversation()).model_dump(mode="json"),
+            "conversation": talk.model_dump(mode="json"),
             "trace_id": trace.new_id(),
         }
         context = Context(searcher=self.searcher, planner=self._planner, writer=self.writer, cancel=cancel)

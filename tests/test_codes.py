@@ -40,6 +40,15 @@ P/S 报警 101 | fanuc/30i/PS0101
 DS300 零点丢了 | fanuc/30i/DS0300
 EX 1001 报警 气压低 | fanuc/30i/EX1001
 FANUC 0i-C SV401 | fanuc/16i/401
+FANUC PC104 | fanuc/30i/PC0104
+发那科 IO32 报警 | fanuc/30i/IO0032
+PC0104 | fanuc/30i/PC0104
+SP02报警 | fanuc/30i/SP0002
+SP741 | fanuc/30i/SP0741
+SW100报警 | fanuc/30i/SW0100
+IO1001 | fanuc/30i/IO1001
+BG85报警 | fanuc/30i/BG0085
+SR85报警 | fanuc/30i/SR0085
 #3000=1 (TOOL LIFE) 报 MC3001 | fanuc/30i/MC3001
 程序O1234跑到G01 X50 F12500报警PS0010 | fanuc/30i/PS0010
 parameter 1815 and 1850, then SV0407 alarm | fanuc/30i/SV0407
@@ -168,6 +177,9 @@ M03; M30; G54; G54.1P2; T0101; S8000; F200; F0.15; F2000; N0010; O1234; X100.5; 
 A06B-6114-H105; 6SN1123-1AA00; A02B-0323; 0i-MF; 31i-B5; VF-2; ST-10; 840D; S120; 828D; DMU 50; DMU 50报警; M70; DS-30
 ¥3000; 3000元; X8.4; G8.5; R0401.2; DB19.DBX0.0; 订单 12345; 第12把刀; 5号轴报警; 1号机报警; 2号轴不动; 第401号程序
 AL 6061 工件; 45号钢; 6061铝; HRC60; 有5个报警灯亮; 错误 230-02AC; X轴跟随误差过大报警; grbl 1.1; 故障 F0001; 报价401
+PC104; PC104 board; PC104主板报警; 报警PC104; Haas PC104; IO32; IO32模块报警; IO16 fault; SP2; Windows XP SP2 error; SP3报警
+EX600 阀岛报警; EX600; MC500; MC4 接头故障; NB7 触摸屏报警; SW1 拨码开关; 报警灯旁边的SW2; SR25滑块; IE3电机过热报警; PS2键盘故障
+DS402; DS301 CANopen error; BG85
 """
 
 
@@ -179,7 +191,7 @@ def _rows(table: str) -> list[tuple[str, str]]:
 def _seen(text: str, vendor: str | None = None, family: str | None = None) -> str:
     shown = []
     for mention in find_codes(text, vendor, family):
-        assert text[mention.start:mention.end] == mention.raw
+        assert text[mention.start : mention.end] == mention.raw
         first = mention.readings[0]
         star = "*" if mention.bare else ""
         shown.append(f"{first.vendor or '-'}/{first.family or '-'}/{first.code}{star}")
@@ -217,6 +229,10 @@ def test_leaves_alone(text: str) -> None:
         ("ALARM:9", "haas", None, "haas/-/9*"),
         ("ps10 怎么回事", "fanuc", None, "fanuc/30i/PS0010"),
         ("SV401", "fanuc", "16i", "fanuc/16i/401"),
+        ("PC104", "fanuc", None, "fanuc/30i/PC0104"),
+        ("SP2 报警", "fanuc", None, "fanuc/30i/SP0002"),
+        ("PC104 报警", "siemens", None, ""),
+        ("Haas PC104 alarm", "fanuc", None, ""),
         ("跟随误差", "linuxcnc", None, "linuxcnc/linuxcnc/JOINT-FOLLOWING-ERROR"),
         ("joint 2 following error", "fanuc", None, ""),
         ("alarm 103", "mazak", None, "mazak/-/103*"),
@@ -244,19 +260,36 @@ def test_raw_is_the_original_text() -> None:
 @pytest.mark.parametrize(
     ("code", "vendor", "family", "expected"),
     [
-        ("sv-401", "fanuc", None, "SV0401"), ("ps 10", "fanuc", None, "PS0010"), ("OT500", "fanuc", "30i", "OT0500"),
-        ("SP9031", "fanuc", None, "SP9031"), ("P/S 101", "fanuc", None, "PS0101"), ("SV0401", "fanuc", "16i", "401"),
-        ("报警 401", "fanuc", None, "401"), ("SVO4O1", "fanuc", None, "SV0401"), ("ＳＶ４０１", "fanuc", None, "SV0401"),
-        ("25 050", "siemens", "sinumerik", "25050"), ("027000", "siemens", None, "27000"),
-        ("f 7011", "siemens", "sinamics", "F07011"), ("F30002", "siemens", None, "F30002"),
-        ("230002", "siemens", None, "F30002"), ("230002", "siemens", "sinumerik", "230002"),
-        ("30002", "siemens", "sinamics", "F30002"), ("A07012", "siemens", None, "A07012"),
-        ("ALARM 103", "haas", None, "103"), ("9.917", "haas", "ngc", "9.917"),
-        ("alarm 1", "grbl", None, "ALARM:1"), ("error9", "grbl", "grbl", "error:9"), ("Error: 9", "grbl", None, "error:9"),
-        ("S01 0018", "mitsubishi", None, "S01 0018"), ("s010018", "mitsubishi", "m700", "S01 0018"),
-        ("M01 0006", "mitsubishi", None, "M01 0006"), ("Y03", "mitsubishi", None, "Y03"),
-        ("Z70-0101", "mitsubishi", None, "Z70 0101"), ("P234", "mitsubishi", None, "P234"),
-        ("230-02ac", "heidenhain", None, "230-02AC"), ("错误 1020", "heidenhain", None, "1020"),
+        ("sv-401", "fanuc", None, "SV0401"),
+        ("ps 10", "fanuc", None, "PS0010"),
+        ("OT500", "fanuc", "30i", "OT0500"),
+        ("SP9031", "fanuc", None, "SP9031"),
+        ("P/S 101", "fanuc", None, "PS0101"),
+        ("SV0401", "fanuc", "16i", "401"),
+        ("报警 401", "fanuc", None, "401"),
+        ("SVO4O1", "fanuc", None, "SV0401"),
+        ("ＳＶ４０１", "fanuc", None, "SV0401"),
+        ("25 050", "siemens", "sinumerik", "25050"),
+        ("027000", "siemens", None, "27000"),
+        ("f 7011", "siemens", "sinamics", "F07011"),
+        ("F30002", "siemens", None, "F30002"),
+        ("230002", "siemens", None, "F30002"),
+        ("230002", "siemens", "sinumerik", "230002"),
+        ("30002", "siemens", "sinamics", "F30002"),
+        ("A07012", "siemens", None, "A07012"),
+        ("ALARM 103", "haas", None, "103"),
+        ("9.917", "haas", "ngc", "9.917"),
+        ("alarm 1", "grbl", None, "ALARM:1"),
+        ("error9", "grbl", "grbl", "error:9"),
+        ("Error: 9", "grbl", None, "error:9"),
+        ("S01 0018", "mitsubishi", None, "S01 0018"),
+        ("s010018", "mitsubishi", "m700", "S01 0018"),
+        ("M01 0006", "mitsubishi", None, "M01 0006"),
+        ("Y03", "mitsubishi", None, "Y03"),
+        ("Z70-0101", "mitsubishi", None, "Z70 0101"),
+        ("P234", "mitsubishi", None, "P234"),
+        ("230-02ac", "heidenhain", None, "230-02AC"),
+        ("错误 1020", "heidenhain", None, "1020"),
         ("Joint 2 following error", "linuxcnc", None, "JOINT-FOLLOWING-ERROR"),
         ("关节 0 放大器故障", "linuxcnc", "linuxcnc", "AMPLIFIER-FAULT"),
         ("EXCEED-POSITIVE-LIMIT", "linuxcnc", None, "EXCEED-POSITIVE-LIMIT"),
@@ -269,11 +302,20 @@ def test_canonical(code: str, vendor: str, family: str | None, expected: str) ->
 @pytest.mark.parametrize(
     ("code", "vendor", "family", "says"),
     [
-        ("SV0401", "mazak", None, "fanuc, siemens"), ("SV0401", "fanuc", "31i", "30i, 16i"), ("401", "fanuc", "30i", "SV0401"),
-        ("QQ0401", "fanuc", None, "PS BG SR SV"), ("F7", "siemens", None, "F07011"), ("12", "siemens", None, "4 to 6"),
-        ("F07011", "siemens", "sinumerik", "25050"), ("SV0401", "haas", None, "103"), ("1", "grbl", None, "ALARM:n"),
-        ("18", "mitsubishi", "m700", "S01 0018"), ("x", "heidenhain", None, "230-02AC"), ("boom", "linuxcnc", None, "AMPLIFIER"),
-        ("", "fanuc", None, "SV0401"), ("x", "generic", None, "fanuc"),
+        ("SV0401", "mazak", None, "fanuc, siemens"),
+        ("SV0401", "fanuc", "31i", "30i, 16i"),
+        ("401", "fanuc", "30i", "SV0401"),
+        ("QQ0401", "fanuc", None, "PS BG SR SV"),
+        ("F7", "siemens", None, "F07011"),
+        ("12", "siemens", None, "4 to 6"),
+        ("F07011", "siemens", "sinumerik", "25050"),
+        ("SV0401", "haas", None, "103"),
+        ("1", "grbl", None, "ALARM:n"),
+        ("18", "mitsubishi", "m700", "S01 0018"),
+        ("x", "heidenhain", None, "230-02AC"),
+        ("boom", "linuxcnc", None, "AMPLIFIER"),
+        ("", "fanuc", None, "SV0401"),
+        ("x", "generic", None, "fanuc"),
     ],
 )
 def test_canonical_says_what_is_valid(code: str, vendor: str, family: str | None, says: str) -> None:
@@ -283,8 +325,19 @@ def test_canonical_says_what_is_valid(code: str, vendor: str, family: str | None
 
 @pytest.mark.parametrize(
     ("code", "number"),
-    [("SV0401", "401"), ("ALARM:1", "1"), ("F07011", "7011"), ("S01 0018", "18"), ("S01 003B", "3B"), ("P234", "234"),
-     ("9.917", "9.917"), ("000", "0"), ("25050", "25050"), ("230-02AC", "230-02AC"), ("AMPLIFIER-FAULT", "AMPLIFIER-FAULT")],
+    [
+        ("SV0401", "401"),
+        ("ALARM:1", "1"),
+        ("F07011", "7011"),
+        ("S01 0018", "18"),
+        ("S01 003B", "3B"),
+        ("P234", "234"),
+        ("9.917", "9.917"),
+        ("000", "0"),
+        ("25050", "25050"),
+        ("230-02AC", "230-02AC"),
+        ("AMPLIFIER-FAULT", "AMPLIFIER-FAULT"),
+    ],
 )
 def test_number_of(code: str, number: str) -> None:
     assert number_of(code) == number
@@ -307,11 +360,19 @@ def test_linuxcnc_table_matches_its_own_examples() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("FANUC 0i-MF", [("fanuc", "30i")]), ("840D sl", [("siemens", "sinumerik")]), ("哈斯", [("haas", None)]),
-        ("grblHAL", [("grbl", "grblhal")]), ("grbl", [("grbl", "grbl")]), ("三菱M80报警", [("mitsubishi", "m700")]),
-        ("用FANUC0i-TD的车床", [("fanuc", "30i")]), ("fanucs and unhaastened", []), ("S120 M03", []), ("M3 S120", []),
+        ("FANUC 0i-MF", [("fanuc", "30i")]),
+        ("840D sl", [("siemens", "sinumerik")]),
+        ("哈斯", [("haas", None)]),
+        ("grblHAL", [("grbl", "grblhal")]),
+        ("grbl", [("grbl", "grbl")]),
+        ("三菱M80报警", [("mitsubishi", "m700")]),
+        ("用FANUC0i-TD的车床", [("fanuc", "30i")]),
+        ("fanucs and unhaastened", []),
+        ("S120 M03", []),
+        ("M3 S120", []),
         ("西门子840Dsl 和 FANUC 16i 还有0i-MD", [("siemens", "sinumerik"), ("fanuc", "16i"), ("fanuc", "30i")]),
-        ("Siemens, later a FANUC 31i-B5", [("siemens", None), ("fanuc", "30i")]), ("nothing", []),
+        ("Siemens, later a FANUC 31i-B5", [("siemens", None), ("fanuc", "30i")]),
+        ("nothing", []),
     ],
 )
 def test_vendors_in(text: str, expected: list[tuple[str, str | None]]) -> None:

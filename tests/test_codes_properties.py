@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from retrieval import codes
+from retrieval import code_context, code_forms, code_messages, code_numbers, code_patterns, code_text, codes
 from retrieval.codes import FANUC_PREFIXES, LINUXCNC_MESSAGES, canonical, find_codes, fold, number_of, spellings
 
 Key = tuple[str, str | None, str]
@@ -19,13 +19,18 @@ def _numbers(low: int, high: int) -> st.SearchStrategy[int]:
 
 
 FANUC: st.SearchStrategy[str] = st.builds(
-    lambda prefix, number: f"{prefix}{number:04d}", st.sampled_from(FANUC_PREFIXES), _numbers(1, 9999))
+    lambda prefix, number: f"{prefix}{number:04d}", st.sampled_from(FANUC_PREFIXES), _numbers(1, 9999)
+)
 DRIVE: st.SearchStrategy[str] = st.builds(
-    lambda letter, number: f"{letter}{number:05d}", st.sampled_from("FA"), _numbers(1_001, 9_999) | _numbers(30_001, 35_999)
+    lambda letter, number: f"{letter}{number:05d}",
+    st.sampled_from("FA"),
+    _numbers(1_001, 9_999) | _numbers(30_001, 35_999),
 ).filter(lambda code: not code.endswith("000"))
 MELDAS: st.SearchStrategy[str] = st.builds(
-    lambda group, number: f"{group} {number:04d}", st.sampled_from(["S01", "S02", "S52", "Z70", "Z71", "Y02", "M01"]),
-    _numbers(0, 9999))
+    lambda group, number: f"{group} {number:04d}",
+    st.sampled_from(["S01", "S02", "S52", "Z70", "Z71", "Y02", "M01"]),
+    _numbers(0, 9999),
+)
 KEYS: st.SearchStrategy[Key] = st.one_of(
     FANUC.map(lambda code: ("fanuc", "30i", code)),
     _numbers(1, 9999).map(lambda number: ("fanuc", "16i", str(number))),
@@ -36,18 +41,22 @@ KEYS: st.SearchStrategy[Key] = st.one_of(
     MELDAS.map(lambda code: ("mitsubishi", "m700", code)),
     _numbers(10, 999).map(lambda number: ("mitsubishi", "m700", f"P{number}")),
     st.from_regex(r"\A[1-4][0-9]{2}-[0-9A-F]{3}[0-9]\Z").map(lambda code: ("heidenhain", "tnc", code)),
-    st.builds(lambda kind, number: ("grbl", "grbl", f"{kind}:{number}"), st.sampled_from(["ALARM", "error"]), _numbers(1, 79)),
+    st.builds(
+        lambda kind, number: ("grbl", "grbl", f"{kind}:{number}"), st.sampled_from(["ALARM", "error"]), _numbers(1, 79)
+    ),
     st.sampled_from(LINUXCNC_MESSAGES).map(lambda row: ("linuxcnc", "linuxcnc", row[0])),
 )
 # Codes that need no vendor and no alarm word, in a spelling that is theirs alone.
 PLAIN = st.one_of(FANUC, DRIVE, MELDAS)
 UNIT_SIGNS = "转度秒次台元件吨伏丝米分小毫微公千赫兆安欧"  # after a number these make a quantity
 HAN = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5, exclude_characters=UNIT_SIGNS), max_size=8)
+# fmt: off
 QUIET = st.sampled_from([
     "8000 rpm", "0.02 mm", "转速1200", "F200", "F0.15", "S8000", "M03", "M30", "G54", "G54.1P2", "T0101", "N0010", "O1234",
     "X100.5", "2026-11-30", "2026年11月30日", "14:30", "13800138000", "021-5555 6666", "+86 138 0013 8000", "192.168.1.10",
     "A06B-6114-H105", "6SN1123-1AA00", "参数1320", "parameter 1815", "VF-2", "DMU 50", "35℃", "50%", "380V", "24 V", "3次",
     "¥3000", "2500元", "X8.4", "R0401.2", "DB19.DBX0.0", "订单12345", "第3把刀", "5号轴", "2号机", "45 minutes", "0.6MPa",
+    "PC104", "IO32", "SP2", "EX600", "SW1", "IE3",
 ])
 WORDS = st.sampled_from([
     "主轴", "今天早上", "换刀以后", "机床停了", "怎么回事", "the spindle", "stopped", "after that", "coolant", "oil pool",
@@ -57,6 +66,7 @@ PIECES = st.sampled_from([
     " ", "\n", "fanuc", "西门子", "Haas ", "grbl", "三菱", "海德汉", "linuxcnc", "F07011", "S01 0018", "230-02AC", "Ｓ", "４", "㎜",
     "\u200b", "①", "joint 2 following error", "参数", "mm", "次", "(", "】", "#", "%", "$", "M70", "0i-MF", "İ", "ſ",
 ])
+# fmt: on
 MESSY = st.lists(PIECES | st.text(max_size=3), max_size=12).map("".join)
 
 
@@ -65,7 +75,9 @@ def _codes(text: str, vendor: str | None = None, family: str | None = None) -> l
 
 
 def _full_width(text: str) -> str:
-    return "".join("\u3000" if char == " " else chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text)
+    return "".join(
+        "\u3000" if char == " " else chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char for char in text
+    )
 
 
 @given(KEYS)
@@ -114,7 +126,7 @@ def test_any_text_gives_ordered_slices(text: str, vendor: str | None) -> None:
     end = 0
     for mention in find_codes(text, vendor):
         assert end <= mention.start < mention.end <= len(text)
-        assert mention.raw == text[mention.start:mention.end]
+        assert mention.raw == text[mention.start : mention.end]
         assert mention.readings
         end = mention.end
         for reading in mention.readings:
@@ -199,20 +211,25 @@ def test_a_vendor_marks_the_number_after_it(name: str, number: int) -> None:
     (mention,) = find_codes(f"{name}{number}")
     assert mention.bare
     assert [(r.vendor, r.code) for r in mention.readings] == [
-        ("fanuc" if name in ("发那科", "FANUC ") else "haas", str(number))]
+        ("fanuc" if name in ("发那科", "FANUC ") else "haas", str(number))
+    ]
 
 
 def test_no_pattern_repeats_without_bound() -> None:
     """Time grows with the length of the text by construction; wall time decides nothing here."""
-    patterns = [value.pattern for value in vars(codes).values() if isinstance(value, re.Pattern)]
-    patterns += [pattern.pattern for _, *both in codes._MESSAGES for pattern in both]
-    assert len(patterns) > 20
+    modules = (code_context, code_forms, code_messages, code_numbers, code_patterns, code_text, codes)
+    values = [value for module in modules for value in vars(module).values()]
+    values += [pattern for _, *both in code_messages.MESSAGES for pattern in both]
+    patterns = {value.pattern for value in values if isinstance(value, re.Pattern)}
+    assert len(patterns) > 40
     for pattern in patterns:
         outside = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "", re.sub(r"\\[^\[\]]", "", pattern))
         assert not re.search(r"[*+]|\{\d*,\}", outside), pattern
 
 
-@pytest.mark.parametrize("piece", ["1", "O", "SV ", "alarm ", "401、", "fanuc 401 ", "A1-", "1.", "G01X1", "参数1、", "+1 (", " "])
+@pytest.mark.parametrize(
+    "piece", ["1", "O", "SV ", "alarm ", "401、", "fanuc 401 ", "A1-", "1.", "G01X1", "参数1、", "+1 (", " "]
+)
 def test_a_long_hostile_text_is_read(piece: str) -> None:
     for length in (25_000, 100_000):
         text = (piece * length)[:length]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agents.render import render, section_ids
-from agents.safety import screen, checks_a_safeguard
+from agents.safety import checks_a_safeguard, screen
 from retrieval.base import knowledge_files, load_entries, starter_folder
 from retrieval.records import Language
 

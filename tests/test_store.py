@@ -1,0 +1,337 @@
+"""The rows in real SQLite: two processes, damage, a full disk, other versions."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import retrieval.store as store_module
+from retrieval.errors import StoreUnusable
+from retrieval.records import FaultCode
+from retrieval.store import SCHEMA_VERSION, KnowledgeStore
+
+
+def alarm(number: int, family: str = "30i", **change: Any) -> dict[str, Any]:
+    code = f"SV{number:04d}" if family == "30i" else str(number)
+    return {
+        "id": f"fanuc/{family}-{number}",
+        "kind": "alarm",
+        "vendor": "fanuc",
+        "keys": [{"family": family, "code": code}],
+        "title": {"en": f"Servo alarm {number}", "zh": f"伺服报警 {number}"},
+        "meaning": {"en": "What the control saw.", "zh": "系统检测到的情况。"},
+        "items": [{"id": "s1", "kind": "safety", "text": {"en": "Lock out first.", "zh": "先上锁。"}}],
+        "sources": [],
+    } | change
+
+
+def write(folder: Path, *entries: dict[str, Any]) -> Path:
+    folder.mkdir(exist_ok=True)
+    text = yaml.safe_dump({"entries": list(entries)}, allow_unicode=True)
+    (folder / "a.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return write(tmp_path / "kb", alarm(401), alarm(402), alarm(401, "16i"))
+
+
+def everything(home: Path) -> None:
+    """Every read that a question may need."""
+    store = KnowledgeStore(home)
+    store.entries()
+    store.counts()
+    store.lookup("fanuc", "SV0401")
+    store.lookup_number("401")
+    store.embeddings("e", ["h"])
+
+
+def spawn(code: str, *arguments: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout_s: float = 60) -> str:
+    out, err = process.communicate(timeout=timeout_s)
+    assert process.returncode == 0, err
+    return out
+
+
+class TestRows:
+    def test_rows_are_found_by_code_number_and_id(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        assert store.fingerprint == ""
+        assert store.sync(base)
+        assert store.lookup("fanuc", "SV0401") == (
+            (FaultCode(vendor="fanuc", family="30i", code="SV0401"), "fanuc/30i-401"),
+        )
+        assert store.lookup("fanuc", "SV0401", "16i") == ()
+        assert store.lookup("haas", "SV0401") == ()
+        assert [entry_id for _, entry_id in store.lookup_number("401")] == ["fanuc/30i-401", "fanuc/16i-401"]
+        assert [entry_id for _, entry_id in store.lookup_number("401", "fanuc", "16i")] == ["fanuc/16i-401"]
+        assert store.lookup_number("401", "siemens") == ()
+        assert store.counts() == {"alarm": 3, "codes": 3}
+        asked = ["fanuc/30i-402", "nobody", "fanuc/30i-401", "fanuc/30i-402"]
+        assert [entry.id for entry in store.entries(asked)] == ["fanuc/30i-402", "fanuc/30i-401"]
+        assert store.entry("nobody") is None
+        assert store.entries([]) == ()
+
+    def test_a_second_sync_writes_nothing(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        assert store.sync(base)
+        assert not store.sync(base)
+        assert not KnowledgeStore(home).sync(base)
+
+    def test_what_left_the_files_leaves_the_rows(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        assert store.sync(write(base, alarm(402)))
+        assert store.lookup("fanuc", "SV0401") == ()
+        assert store.counts() == {"alarm": 1, "codes": 1}
+
+    def test_a_parameter_does_not_stand_in_for_the_alarm_of_its_number(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        store.sync(write(base, alarm(401, "16i"), alarm(401, "16i", id="fanuc/p401", kind="parameter")))
+        assert [entry_id for _, entry_id in store.lookup("fanuc", "401")] == ["fanuc/16i-401"]
+        assert [entry_id for _, entry_id in store.lookup("fanuc", "401", kind="parameter")] == ["fanuc/p401"]
+        assert [entry_id for _, entry_id in store.lookup_number("401", kind="parameter")] == ["fanuc/p401"]
+
+    def test_text_that_looks_like_sql_is_text(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        assert store.lookup("fanuc", "' OR 1=1 --") == ()
+        assert store.entry("'; DROP TABLE entry; --") is None
+        assert store.counts()["alarm"] == 3
+
+    def test_embeddings_are_kept_per_embedder(self, home: Path) -> None:
+        store = KnowledgeStore(home)
+        store.put_embeddings("one", {"h": b"\0" * 8})
+        store.put_embeddings("one", {"h": b"\1" * 8, "g": b"\2" * 8})
+        assert store.embeddings("one", ["h", "x"]) == {"h": b"\1" * 8}
+        assert store.embeddings("two", ["h"]) == {}
+
+
+class TestAtOnce:
+    def test_processes_that_sync_at_once_end_with_one_base(self, home: Path, tmp_path: Path) -> None:
+        base = write(tmp_path / "kb", *[alarm(number) for number in range(400, 600)])
+        code = (
+            "import sys, time\nfrom pathlib import Path\nfrom retrieval.store import KnowledgeStore\n"
+            "home, base, go = map(Path, sys.argv[1:])\nprint('here', flush=True)\n"
+            "while not go.exists(): time.sleep(0.001)\n"
+            "store = KnowledgeStore(home)\nstore.sync(base)\nprint(store.counts()['codes'], len(store.entries()))\n"
+        )
+        go = tmp_path / "go"
+        processes = [spawn(code, home, base, go) for _ in range(6)]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "here\n"
+        go.touch()
+        assert [finish(process) for process in processes] == ["200 200\n"] * 6
+        assert not KnowledgeStore(home).sync(base)
+
+    def test_a_reader_sees_the_old_base_or_the_new_one(self, home: Path, tmp_path: Path) -> None:
+        small, large = write(tmp_path / "s", alarm(1)), write(tmp_path / "l", *[alarm(n) for n in range(1, 200)])
+        store = KnowledgeStore(home)
+        store.sync(small)
+        seen: set[int] = set()
+        stop = threading.Event()
+
+        def read() -> None:
+            mine = KnowledgeStore(home)
+            while not stop.is_set():
+                seen.add(len(mine.entries()))
+
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        for _ in range(5):
+            store.sync(large)
+            store.sync(small)
+        stop.set()
+        for reader in readers:
+            reader.join()
+        assert seen <= {1, 199}
+        assert seen
+
+
+class TestDamage:
+    @pytest.mark.parametrize("kind", ["words", "torn pages", "cut short"])
+    def test_a_damaged_file_is_named_and_moved_aside(self, home: Path, base: Path, kind: str) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        body = bytearray(store.path.read_bytes())
+        if kind == "words":
+            body[:] = b"this is no database\n" * 500
+        elif kind == "torn pages":
+            body[4096:] = b"\xa5" * (len(body) - 4096)
+        else:
+            del body[len(body) // 2 :]
+        store.path.write_bytes(body)
+        with pytest.raises(StoreUnusable) as caught:
+            everything(home)
+        assert str(store.path) in caught.value.what
+        assert f"move {store.path} aside and run the command again" in caught.value.next_step
+        store.path.rename(home / "aside.sqlite")
+        fresh = KnowledgeStore(home)
+        assert fresh.sync(base)
+        everything(home)
+        assert len(fresh.entries()) == 3
+
+    def test_a_log_left_by_the_damaged_file_does_no_harm(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        held = sqlite3.connect(store.path)
+        held.execute("INSERT OR REPLACE INTO meta VALUES ('x', 'y')")
+        held.commit()
+        wal = (home / "knowledge.sqlite-wal").read_bytes()
+        held.close()
+        store.path.rename(home / "aside.sqlite")
+        (home / "knowledge.sqlite-wal").write_bytes(wal)
+        fresh = KnowledgeStore(home)
+        assert fresh.sync(base)
+        assert len(fresh.entries()) == 3
+
+    def test_a_row_that_is_no_entry_is_named(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        for body, field in (('{"id": "cut', "body"), (store.entries()[0].model_dump_json()[:-1] + ',"x":1}', "x")):
+            with sqlite3.connect(store.path) as connection:
+                connection.execute("UPDATE entry SET body = ? WHERE id = 'fanuc/30i-401'", (body,))
+            connection.close()
+            for read in (store.entries, lambda: store.entry("fanuc/30i-401")):
+                with pytest.raises(StoreUnusable) as caught:
+                    read()
+                assert f"{store.path}, entry fanuc/30i-401, field {field}: " in caught.value.what
+                assert "aside" in caught.value.next_step
+
+    def test_a_flipped_byte_anywhere_is_harmless_or_named(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        sound = store.path.read_bytes()
+        chance = random.Random(7)
+        named = 0
+        for place in [*range(0, 100, 3), *(chance.randrange(len(sound)) for _ in range(150))]:
+            body = bytearray(sound)
+            body[place] ^= chance.randrange(1, 256)
+            for left in home.glob("knowledge.sqlite*"):
+                left.unlink()
+            store.path.write_bytes(body)
+            try:
+                everything(home)
+            except StoreUnusable as error:
+                assert error.next_step
+                named += 1
+        assert named
+
+
+class TestFolder:
+    def test_a_file_where_the_home_should_be(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(StoreUnusable, match="set FAULTWRIGHT_HOME") as caught:
+            KnowledgeStore(tmp_path / "file" / "home")
+        assert str(tmp_path / "file" / "home") in caught.value.what
+
+    def test_a_folder_where_the_file_should_be(self, home: Path) -> None:
+        (home / "knowledge.sqlite").mkdir()
+        with pytest.raises(StoreUnusable, match="check that the folder exists and can be written"):
+            KnowledgeStore(home)
+
+    @pytest.mark.parametrize("made", [True, False])
+    def test_a_home_that_cannot_be_written(self, tmp_path: Path, base: Path, made: bool) -> None:
+        outer = tmp_path / "outer"
+        home = outer / "home"
+        (home if made else outer).mkdir(parents=True)
+        (home if made else outer).chmod(0o555)
+        code = (
+            "import os, sys\nfrom pathlib import Path\nfrom retrieval.errors import StoreUnusable\n"
+            "from retrieval.store import KnowledgeStore\n"
+            "if os.getuid() == 0: os.setuid(65534)\n"
+            "try: KnowledgeStore(Path(sys.argv[1]))\n"
+            "except StoreUnusable as error: print(error.what, error.next_step, sep='|')\n"
+        )
+        # another user must be able to walk down to the folder
+        walked = [folder for folder in home.parents if folder.stat().st_uid == os.getuid() and folder.parent != folder]
+        modes = {folder: folder.stat().st_mode for folder in walked if not folder.stat().st_mode & 0o001}
+        try:
+            for folder in modes:
+                folder.chmod(modes[folder] | 0o011)
+            what, next_step = finish(spawn(code, home)).strip().split("|")
+        finally:
+            for folder, mode in modes.items():
+                folder.chmod(mode)
+        assert str(home) in what
+        assert "write" in next_step or "written" in next_step
+
+    def test_a_full_disk_loses_nothing(self, home: Path, base: Path, tmp_path: Path) -> None:
+        """The limit on the size of a file stands in for the disk: the write fails in the same place."""
+        store = KnowledgeStore(home)
+        store.sync(base)
+        before, mark = store.entries(), store.fingerprint
+        large = write(tmp_path / "large", *[alarm(number) for number in range(1, 3000)])
+        code = (
+            "import resource, sys\nfrom pathlib import Path\nfrom retrieval.errors import StoreUnusable\n"
+            "from retrieval.store import KnowledgeStore\n"
+            "home, base = map(Path, sys.argv[1:])\nstore = KnowledgeStore(home)\n"
+            "limit = store.path.stat().st_size + 65536\nresource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
+            "for act in (lambda: store.sync(base), lambda: store.put_embeddings('e', {'h': bytes(300_000)})):\n"
+            "    try: act(); print('written')\n"
+            "    except StoreUnusable as error: print(error.next_step)\n"
+            "print(len(store.entries()))\n"
+        )
+        lines = finish(spawn(code, home, large)).splitlines()
+        assert lines == ["free disk space and run the command again; what was stored before is intact."] * 2 + ["3"]
+        assert (store.entries(), store.fingerprint) == (before, mark)
+        assert store.sync(large)
+        assert len(store.entries()) == 2999
+
+
+class TestVersions:
+    def test_a_newer_schema_is_refused(self, home: Path, base: Path) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        with sqlite3.connect(store.path) as connection:
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.close()
+        sound = store.path.read_bytes()
+        with pytest.raises(StoreUnusable) as caught:
+            KnowledgeStore(home)
+        assert f"schema {SCHEMA_VERSION + 1}; this version reads {SCHEMA_VERSION}" in caught.value.what
+        assert "another FAULTWRIGHT_HOME" in caught.value.next_step
+        assert store.path.read_bytes() == sound
+
+    def test_rows_of_an_older_schema_are_made_anew_and_embeddings_stay(self, home: Path, base: Path) -> None:
+        with sqlite3.connect(home / "knowledge.sqlite") as connection:
+            connection.executescript(
+                "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);"
+                "INSERT INTO meta VALUES ('fingerprint', 'old');"
+                "CREATE TABLE entry (id TEXT PRIMARY KEY); CREATE TABLE code (vendor TEXT);"
+                "CREATE TABLE embedding (embedder TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL,"
+                " PRIMARY KEY (embedder, hash)); INSERT INTO embedding VALUES ('e', 'h', x'01');"
+                "PRAGMA user_version = 1;"
+            )
+        connection.close()
+        store = KnowledgeStore(home)
+        assert store.fingerprint == ""
+        assert store.sync(base)
+        assert store.counts()["codes"] == 3
+        assert store.embeddings("e", ["h"]) == {"h": b"\1"}
+
+    def test_rows_of_another_form_of_entry_are_written_anew(
+        self, home: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = KnowledgeStore(home)
+        store.sync(base)
+        monkeypatch.setattr(store_module, "_records", lambda: "of another version")
+        assert store.sync(base)
+        assert not store.sync(base)
