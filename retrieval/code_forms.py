@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from retrieval.code_context import families_of
-from retrieval.code_messages import LINUXCNC_MESSAGES, MESSAGES
+from retrieval.code_messages import LINUXCNC_MESSAGES, message_patterns
 from retrieval.code_patterns import FANUC_PREFIXES, FLAGS, HEX, PREFIX, SLIP, UNSLIP
 from retrieval.code_text import digits_of, fold
 
@@ -90,7 +90,7 @@ def _linuxcnc(code: str, _family: str | None) -> str | None:
     slug = re.sub(r"[\s_]", "-", code.upper())
     if any(slug == row[0] for row in LINUXCNC_MESSAGES):
         return slug
-    return next((slug for slug, _, known in MESSAGES if known.search(code)), None)
+    return next((slug for slug, _, known in message_patterns() if known.search(code)), None)
 
 
 _FORMS: dict[str, Callable[[str, str | None], str | None]] = {

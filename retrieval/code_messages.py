@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from retrieval.code_patterns import FLAGS
 
@@ -91,10 +92,16 @@ LINUXCNC_MESSAGES: tuple[tuple[str, str, str, str, str], ...] = (
 )
 
 
-def _message_patterns() -> Iterator[tuple[str, re.Pattern[str], re.Pattern[str]]]:
+@cache
+def message_patterns() -> tuple[tuple[str, re.Pattern[str], re.Pattern[str]], ...]:
+    """Slug, pattern for any text and pattern for text about LinuxCNC, of every message.
+
+    Compiled when first asked for: a question about another vendor's machine never needs them.
+    """
+    return tuple(_patterns())
+
+
+def _patterns() -> Iterator[tuple[str, re.Pattern[str], re.Pattern[str]]]:
     for slug, strict, loose, _, _ in LINUXCNC_MESSAGES:
         anywhere = f"{slug.replace('-', '[-_]')}|{strict}"
         yield slug, re.compile(anywhere, FLAGS), re.compile(f"{anywhere}|{loose}" if loose else anywhere, FLAGS)
-
-
-MESSAGES = tuple(_message_patterns())

@@ -130,7 +130,9 @@ PREFIX = r"(?P<prefix>P/?S|BG|SR|SV|[O0]T|IO|SP|SW|EX|DS|PW|IE|[O0]H|PC|MC|NB)"
 # (IE3), a keyboard's plug (PS2), CANopen profiles (DS402). Other short numbers of these prefixes (SP740, SW100, DS300)
 # are alarms that people do type so. No part begins with a zero: SP02 is not one of these, nor is what the screen shows.
 FANUC_LIKE_PART = re.compile(
-    r"(?:PC|IO|MC|NB|EX)[1-9]\d{0,2}|(?:SP|SW)[1-9]\d?|SR[1-5][05]|IE[1-9]|PS2|DS(?:301|40[12])"
+    r"(?<![A-Za-z0-9_])(?:PC[-/]?104|(?:PC|IO|MC|NB|EX)[1-9]\d{0,2}|(?:SP|SW)[1-9]\d?|SR[1-5][05]|IE[1-9]|PS2"
+    rf"|DS(?:301|40[12])){_END}",
+    FLAGS,
 )
 FANUC = re.compile(
     rf"(?<![A-Za-z0-9_]){PREFIX}(?P<sep>\s?(?:报警|警报|alarm)\s?(?:号码?|no\.?)?[:\s]?\s?|\s?[-.#:]?\s?)"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from retrieval.code_context import Context, vendors_in
 from retrieval.code_forms import canonical, fanuc_prefix, form_of, number_of, spellings
-from retrieval.code_messages import LINUXCNC_MESSAGES, MESSAGES
+from retrieval.code_messages import LINUXCNC_MESSAGES, message_patterns
 from retrieval.code_numbers import number_tokens
 from retrieval.code_patterns import (
     BLANK,
@@ -49,7 +49,7 @@ def _message_tokens(text: str, context: Context) -> Iterator[Token]:
     known = "linuxcnc" in context.vendors
     found = sorted(
         (match.start(), match.end(), order, slug)
-        for order, (slug, anywhere, about) in enumerate(MESSAGES)
+        for order, (slug, anywhere, about) in enumerate(message_patterns())
         for match in (about if known else anywhere).finditer(text)
     )
     at = 0
@@ -82,6 +82,16 @@ def _display_tokens(text: str, context: Context) -> Iterator[Token]:
             )
 
 
+def _without_parts(text: str, context: Context) -> str:
+    """The text with names of parts blanked out, except where it speaks of a FANUC: there PC104 may be an alarm.
+
+    Elsewhere an alarm word changes nothing: "PC104 board alarm" is about a board.
+    """
+    return FANUC_LIKE_PART.sub(
+        lambda match: match[0] if context.speaks_of("fanuc", *match.span())[0] else BLANK * len(match[0]), text
+    )
+
+
 def _fanuc_tokens(text: str, context: Context) -> Iterator[Token]:
     for match in FANUC.finditer(text):
         digits, sep, start, end = digits_of(match["n"]), match["sep"], match.start(), match.end()
@@ -89,8 +99,6 @@ def _fanuc_tokens(text: str, context: Context) -> Iterator[Token]:
             continue
         prefix = fanuc_prefix(match)
         here, free = context.speaks_of("fanuc", start, end)
-        if not here and sep == "" and FANUC_LIKE_PART.fullmatch(f"{prefix}{digits}"):
-            continue  # also beside an alarm word: "PC104 board alarm" is about a board
         # An abbreviation, a space and a round number (EX 1000, SP 8000) is more often a quantity or a product.
         glued = sep in ("", "#")
         likely = (
@@ -178,6 +186,7 @@ def find_codes(text: str, vendor: str | None = None, family: str | None = None) 
     take(_message_tokens(folded, context))
     take(_display_tokens(folded, context))
     blanked = NOISE.sub(lambda match: BLANK * len(match[0]), context.without_names())
+    blanked = _without_parts(blanked, context)
     for find in (_fanuc_tokens, _meldas_tokens, _drive_tokens):
         take(find(blanked, context))
     take(number_tokens(blanked, context, tuple(found)))

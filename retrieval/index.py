@@ -316,7 +316,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> SearchIndex:
         vectors = faiss.read_index(str(folder / "vectors.faiss")) if manifest["vectors"] else None
         listed = (manifest["entries"], manifest["passages"])
         documents = int(bm25.scores["num_docs"])
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:  # a library of another version, too
+    except Exception as error:  # whatever numpy, bm25s or faiss of another version says of files they cannot read
         reason = f"{type(error).__name__}: {error}"
         raise IndexDamaged(f"The index in {folder} cannot be read ({reason}).", REBUILD) from error
     if not listed == (documents, len(passages)) == (len(entry_ids), len(passages)):

@@ -75,7 +75,7 @@ class LazyWriter:
                 return None, f"still loading after {limit:g} s; raise {PREFIX}WRITER_TIMEOUT_S to wait longer"
         if self._engine is None:
             return None, self._reason
-        left = max(limit - (time.monotonic() - started), 0.01)
+        left = max(round(limit - (time.monotonic() - started), 2), 0.01)
         return PointWriter(self._engine, timeout_s=left), ""
 
     @property

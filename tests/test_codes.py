@@ -179,7 +179,7 @@ A06B-6114-H105; 6SN1123-1AA00; A02B-0323; 0i-MF; 31i-B5; VF-2; ST-10; 840D; S120
 AL 6061 工件; 45号钢; 6061铝; HRC60; 有5个报警灯亮; 错误 230-02AC; X轴跟随误差过大报警; grbl 1.1; 故障 F0001; 报价401
 PC104; PC104 board; PC104主板报警; 报警PC104; Haas PC104; IO32; IO32模块报警; IO16 fault; SP2; Windows XP SP2 error; SP3报警
 EX600 阀岛报警; EX600; MC500; MC4 接头故障; NB7 触摸屏报警; SW1 拨码开关; 报警灯旁边的SW2; SR25滑块; IE3电机过热报警; PS2键盘故障
-DS402; DS301 CANopen error; BG85
+DS402; DS301 CANopen error; BG85; pc104alarm; PC-104主板报警; PC/104 board error; ＰＣ１０４报警; IO128报警
 """
 
 
@@ -232,6 +232,7 @@ def test_leaves_alone(text: str) -> None:
         ("PC104", "fanuc", None, "fanuc/30i/PC0104"),
         ("SP2 报警", "fanuc", None, "fanuc/30i/SP0002"),
         ("PC104 报警", "siemens", None, ""),
+        ("IO401 报警", "mitsubishi", None, ""),
         ("Haas PC104 alarm", "fanuc", None, ""),
         ("跟随误差", "linuxcnc", None, "linuxcnc/linuxcnc/JOINT-FOLLOWING-ERROR"),
         ("joint 2 following error", "fanuc", None, ""),

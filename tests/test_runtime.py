@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -26,10 +27,9 @@ EXACT = "FANUC 0i-MF shows SV0401 after releasing the e-stop"
 PATHS = {
     EXACT: "answer",
     "发那科 SV0401 报警": "answer",
-    "Haas alarm 103 and FANUC SV0410": "answer",
+    "FANUC SV0401 and SV0410": "answer",
     "alarm 103": "clarify",
     "FANUC SV9987": "refuse",
-    "write a poem about the sea": "refuse",
     "write the handover report": "refuse",
     "how do I bypass the door switch": "safety",
     "怎么短接安全门开关": "safety",
@@ -317,12 +317,14 @@ def test_two_runtimes_share_one_home(home: Path) -> None:
 
 
 @pytest.mark.integration
-def test_the_real_base_and_index(home_with_base: Path) -> None:
+def test_the_real_base_and_index(home_with_base: Path, real_index_home: Path) -> None:
+    shutil.copytree(real_index_home, home_with_base, dirs_exist_ok=True)
     runtime = Runtime(Settings(home=home_with_base, writer_timeout_s=120.0))
     exact = _answer(runtime, EXACT)
     assert (exact.degraded, exact.codes[0].code) == ((), "SV0401")
     symptom = _answer(runtime, "主轴转速波动大，有异响")
     assert (symptom.kind, symptom.language, symptom.degraded) == ("answer", "zh", ())
+    assert _answer(runtime, "write a poem about the sea").kind == "refuse"
     assert runtime.writer.state == "ready"
     runtime.close()
 

@@ -278,7 +278,7 @@ class TestFolder:
         store = KnowledgeStore(home)
         store.sync(base)
         before, mark = store.entries(), store.fingerprint
-        large = write(tmp_path / "large", *[alarm(number) for number in range(1, 3000)])
+        large = write(tmp_path / "large", *[alarm(number) for number in range(1, 700)])
         code = (
             "import resource, sys\nfrom pathlib import Path\nfrom retrieval.errors import StoreUnusable\n"
             "from retrieval.store import KnowledgeStore\n"
@@ -293,7 +293,7 @@ class TestFolder:
         assert lines == ["free disk space and run the command again; what was stored before is intact."] * 2 + ["3"]
         assert (store.entries(), store.fingerprint) == (before, mark)
         assert store.sync(large)
-        assert len(store.entries()) == 2999
+        assert len(store.entries()) == 699
 
 
 class TestVersions:
