@@ -105,7 +105,9 @@ def _take_up(
         return reply, vendor, family, None
     named = vendors_in(reply)
     text = reply.strip().rstrip(".。)）")
-    if text.isdigit() and 1 <= int(text) <= len(talk.pending_candidates):
+    if text.isdigit():
+        if not 1 <= int(text) <= len(talk.pending_candidates):
+            return talk.pending_question, vendor, family, None  # no such choice: ask again
         code, entry_id = talk.pending_candidates[int(text) - 1]
     elif named and len(reply) <= 60:
         fits = [

@@ -12,12 +12,15 @@ from typing import Any, Literal
 from agents.detect import Instruction
 from agents.evidence import Brought, code_label
 from agents.intents import about_a_machine
+from retrieval.components import components_in
 from retrieval.records import Evidence, Intent, Record
 from retrieval.search import MIN_SIMILARITY
 
 Status = Literal["enough", "nothing", "unknown_code", "unknown_parameter", "ambiguous", "out_of_scope"]
 # An entry this close behind the best one may be what was meant: it is named, not merged in.
 NEAR_MARGIN = 0.08
+# A question without a word of the trade has to be that much nearer: hair dryers overheat too.
+OFF_TOPIC_MARGIN = 0.15
 MAX_RELATED = 3
 
 
@@ -106,15 +109,16 @@ def _judge_parameter(instruction: Instruction, rows: Sequence[Evidence]) -> tupl
 
 
 def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, dict[str, Any]]:
-    """The best-ranked entry over the threshold, and what stands close behind it."""
-    passing = [hit for hit in brought.hits if hit.similarity >= MIN_SIMILARITY]
+    """The best-ranked entry over the threshold that speaks of the parts asked about, and what is close behind it."""
+    on_topic = about_a_machine(instruction.text) or bool(components_in(instruction.text))
+    needed = MIN_SIMILARITY if on_topic else MIN_SIMILARITY + OFF_TOPIC_MARGIN
+    passing = [hit for hit in brought.hits if hit.similarity >= needed and not hit.off_part]
     if not passing:
-        on_topic = about_a_machine(instruction.text) or instruction.intent in ("symptom", "procedure", "parameter")
         return ("nothing" if on_topic else "out_of_scope"), {}
     best = passing[0]
     near = [
         hit
         for hit in sorted((*passing[1:], *brought.alarms), key=lambda h: -h.similarity)
-        if hit.similarity >= max(MIN_SIMILARITY, best.similarity - NEAR_MARGIN)
+        if hit.similarity >= max(needed, best.similarity - NEAR_MARGIN) and not hit.off_part
     ]
     return "enough", {"evidence": (best,), "near": tuple(near[:MAX_RELATED])}

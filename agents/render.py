@@ -156,8 +156,9 @@ def first_words(entry: KnowledgeEntry, asked: FaultCode | None, language: Langua
 
 
 def heading(entry: KnowledgeEntry, asked: FaultCode | None, language: Language) -> str:
-    """First line about an entry: code as asked, title, mark, and a warning where it is not checked."""
-    label = code_label(asked, language) if asked else entry_label(entry)
+    """First line about an entry: code as asked with every family where it means this, title, a warning if unchecked."""
+    same = [code for code in entry.fault_codes if asked is not None and code.code == asked.code]
+    label = codes_label(same, language) if same else entry_label(entry)
     line = f"{label} — {entry.title.get(language)}" if label else entry.title.get(language)
     if entry.status in ("unverified", "disputed"):
         line += f"\n!! {say(entry.status, language)}"

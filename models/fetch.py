@@ -190,7 +190,8 @@ def _hub_try(httpx: Any, url: str, part: Path, progress: Progress) -> None:
         length = response.headers.get("content-length")
         total = done + int(length) if length else None
         with part.open("ab" if resumed else "wb") as target:
-            for block in response.iter_raw(_BLOCK):
+            # as they come: with a block size httpx holds back what a broken connection then loses
+            for block in response.iter_raw():
                 write(target, block)
                 done += len(block)
                 progress(done, total)

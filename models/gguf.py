@@ -166,7 +166,7 @@ def _read(cursor: _Cursor, size: int) -> GgufHead:
         architecture=str(keys.get("general.architecture", "")),
         kind=str(keys.get("general.type", "model")),
         tensors=tensors,
-        end=start + reach,
+        end=start + reach if tensors else cursor.at,
         size=size,
         parts=int(keys.get("split.count") or 1),
     )

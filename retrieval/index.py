@@ -16,17 +16,20 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from retrieval.components import components_in
 from retrieval.embed import Embedder, Vectors
 from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch, StoreUnusable
 from retrieval.records import EntryKind, KnowledgeEntry, Language
@@ -124,12 +127,26 @@ class SearchIndex:
         return [float(score) for score in self.bm25.get_scores(known)]
 
     def coverage(self, tokens: Sequence[str], entry_row: int) -> float:
-        """Share in [0, 1] of the question's distinct tokens that entry row `entry_row` contains."""
-        wanted = set(tokens)
-        if not wanted:
-            return 0.0
-        hits = sum(1 for t in wanted if t in self.bm25.vocab_dict and self.bm25.get_scores([t])[entry_row] > 0)
-        return hits / len(wanted)
+        """Share in [0, 1] of the question's distinct tokens that entry `entry_row` holds, rare ones counting more."""
+        weights: dict[str, float] = {}
+        held = 0.0
+        for token in set(tokens):
+            scores = self.bm25.get_scores([token]) if token in self.bm25.vocab_dict else np.zeros(1)
+            weights[token] = math.log((len(self.entry_ids) + 1) / (float(np.count_nonzero(scores > 0)) + 0.5))
+            held += weights[token] if len(scores) > entry_row and scores[entry_row] > 0 else 0.0
+        total = sum(weights.values())
+        return held / total if total > 0 else 0.0
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for passage in self.passages:
+            found[passage.entry_id] = f"{found.get(passage.entry_id, '')}\n{passage.text}"
+        return found
+
+    def components(self, entry_id: str) -> frozenset[str]:
+        """Parts of a machine that an entry speaks of, in its title, meaning and phrases."""
+        return components_in(self._texts.get(entry_id, ""))
 
 
 def build(
@@ -217,8 +234,14 @@ def _write(
     )
     files = {str(p.relative_to(folder)): _sha256(p) for p in sorted(folder.rglob("*")) if p.is_file()}
     manifest = {
-        "format": FORMAT, "embedder": embedder.id, "dimension": embedder.dimension, "knowledge": knowledge,
-        "entries": len(entries), "passages": len(passages), "vectors": not missing, "files": files,
+        "format": FORMAT,
+        "embedder": embedder.id,
+        "dimension": embedder.dimension,
+        "knowledge": knowledge,
+        "entries": len(entries),
+        "passages": len(passages),
+        "vectors": not missing,
+        "files": files,
     }
     if missing:
         manifest["vectors_missing"] = missing
@@ -290,7 +313,10 @@ def _checked(folder: Path, embedder: Embedder, knowledge: str) -> SearchIndex:
         reason = f"{type(error).__name__}: {error}"
         raise IndexDamaged(f"{folder / 'manifest.json'} cannot be read ({reason}).", REBUILD) from error
     for field, wanted in (
-        ("format", FORMAT), ("embedder", embedder.id), ("dimension", embedder.dimension), ("knowledge", knowledge),
+        ("format", FORMAT),
+        ("embedder", embedder.id),
+        ("dimension", embedder.dimension),
+        ("knowledge", knowledge),
     ):
         if (made := manifest.get(field)) != wanted:
             raise IndexMismatch(f"The index in {folder} was made with {field} {made!r}; wanted is {wanted!r}.", REBUILD)
@@ -325,7 +351,8 @@ def _read(folder: Path, manifest: dict[str, Any]) -> SearchIndex:
     if vectors is not None and (vectors.ntotal, vectors.d) != (len(passages), manifest["dimension"]):
         raise IndexDamaged(
             f"{folder / 'vectors.faiss'} holds {vectors.ntotal} vectors of {vectors.d}; {len(passages)} of"
-            f" {manifest['dimension']} are listed.", REBUILD,
+            f" {manifest['dimension']} are listed.",
+            REBUILD,
         )
     return SearchIndex(vectors, bm25, passages, entry_ids, {**manifest, "name": folder.name})
 

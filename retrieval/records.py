@@ -206,8 +206,9 @@ class KnowledgeEntry(Record):
 class Evidence(Record):
     """An entry that retrieval brought, with one similarity in [0, 1] and why it matched.
 
-    `similarity` is 1.0 for an exact code, else the cosine of question and passage clipped to [0, 1]. `rank_score`
-    is the fused rank score, comparable only within one search.
+    `similarity` is 1.0 for an exact code, else how near the question is in meaning and words (`retrieval.search`).
+    `rank_score` is the fused rank score, comparable only within one search. `off_part` is True where the question names
+    a part of the machine that the entry never speaks of: it must not be answered from.
     """
 
     entry_id: str
@@ -215,6 +216,7 @@ class Evidence(Record):
     similarity: Annotated[float, Field(ge=0.0, le=1.0)]
     matched_by: tuple[Match, ...]
     rank_score: float = 0.0
+    off_part: bool = False
     fault_code: FaultCode | None = None
 
 

@@ -12,17 +12,21 @@ from pathlib import Path
 from typing import Literal
 
 from retrieval import index as index_files
+from retrieval.components import components_in
 from retrieval.embed import Embedder, similarity
 from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch
 from retrieval.index import Progress, SearchIndex
-from retrieval.records import EntryKind, Evidence, FaultCode, Match
+from retrieval.records import EntryKind, Evidence, FaultCode, Language, Match
 from retrieval.store import KnowledgeStore
-from retrieval.tokens import tokenize
+from retrieval.tokens import has_chinese, tokenize
 
 POOL = 50
 RRF_K = 60
-# Below this an entry does not speak about the question. Measured: tests/test_search_threshold.py and docs/decisions.md.
+# Below this an entry does not speak about the question; measured in tests/test_search_threshold.py, docs/decisions.md.
 MIN_SIMILARITY = 0.45
+# Share of the words in the similarity; words count in full from this coverage on (a question is never all covered).
+WORD_SHARE = 0.25
+FULL_COVERAGE = 0.4
 GENERIC = "generic"
 BUILD_TRIES = 3
 Coverage = Literal["full", "keywords"]
@@ -121,8 +125,9 @@ class Searcher:
     ) -> tuple[Evidence, ...]:
         """Entries about a text, best first: at most `count`, of `kinds`, of `vendor` (generic ones always pass).
 
-        Each carries one similarity in [0, 1]: the best of its passages under the embedder. Without the embedder it is
-        the share of the question's words that the entry holds, and `degraded` says so.
+        Each carries one similarity in [0, 1]: three parts meaning (the best of its passages under the embedder), one
+        part words (the share of the question's that the entry holds). Without the embedder it is words alone, and
+        `degraded` says so.
         """
         text = text.encode("utf-8", "replace").decode()  # half a surrogate pair from a broken client
         index = self.ready()
@@ -133,6 +138,7 @@ class Searcher:
         ]
         allowed = {index.passages[row].entry_id for row in rows}
         tokens = tokenize(text)
+        asked_about = components_in(text)
         by_keyword = self._keyword_ranking(index, tokens, allowed)
         by_vector, lost = self._vector_ranking(index, text, rows)
         self.degraded = (f"no vectors, keywords only: {lost}",) if lost else ()
@@ -145,9 +151,17 @@ class Searcher:
         found: list[Evidence] = []
         for entry_id in sorted(fused, key=lambda e: -fused[e])[:count]:
             matched = tuple(name for name, pool in pools.items() if entry_id in pool)
-            value = index.coverage(tokens, position[entry_id]) if lost else by_vector.get(entry_id, 0.0)
+            words = min(1.0, index.coverage(tokens, position[entry_id]) / FULL_COVERAGE)
+            value = words if lost else (1 - WORD_SHARE) * by_vector.get(entry_id, 0.0) + WORD_SHARE * words
+            spoken_of = index.components(entry_id)
             found.append(
-                Evidence(entry_id=entry_id, similarity=value, matched_by=matched, rank_score=round(fused[entry_id], 6))
+                Evidence(
+                    entry_id=entry_id,
+                    similarity=round(value, 4),
+                    matched_by=matched,
+                    rank_score=round(fused[entry_id], 6),
+                    off_part=bool(asked_about) and not asked_about & spoken_of,
+                )
             )
         return tuple(found)
 
@@ -162,6 +176,7 @@ class Searcher:
         Every filtered passage is scored: an entry has several.
         """
         best: dict[str, float] = {}
+        language: Language = "zh" if has_chinese(text) else "en"
         if index.vectors is None:
             return best, str(index.manifest.get("vectors_missing") or "the index has none")
         try:
@@ -169,7 +184,7 @@ class Searcher:
         except EmbedderUnavailable as error:
             return best, error.what
         for row, cosine in index.nearest(query, rows, len(rows)):
-            best.setdefault(index.passages[row].entry_id, similarity(self.embedder, cosine))
+            best.setdefault(index.passages[row].entry_id, similarity(self.embedder, cosine, language))
         return best, ""
 
 

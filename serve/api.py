@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -79,6 +80,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     app.add_exception_handler(RetrievalError, _cannot_answer)
     app.add_exception_handler(QuestionError, _bad_question)
+    app.add_exception_handler(RequestValidationError, _bad_body)
     app.add_api_route(
         "/v1/ask",
         ask,
@@ -122,7 +124,8 @@ def _require_key(request: Request, runtime: RuntimeDep) -> None:
     if not wanted:
         return
     given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-    if not hmac.compare_digest(given.encode(), wanted.encode()):
+    # header bytes arrive as latin-1 characters, whatever they stand for
+    if not hmac.compare_digest(given.encode("latin-1"), wanted.encode()):
         raise HTTPException(
             401, "Send the key of this server: 'Authorization: Bearer KEY'.", {"WWW-Authenticate": "Bearer"}
         )
@@ -137,6 +140,12 @@ async def _cannot_answer(_request: Request, error: Exception) -> Response:
 
 async def _bad_question(_request: Request, error: Exception) -> Response:
     return JSONResponse(_problem(error), status_code=422)
+
+
+async def _bad_body(_request: Request, error: Exception) -> Response:
+    """As FastAPI says it, without the input: broken text in it could not be sent back."""
+    faults = error.errors() if isinstance(error, RequestValidationError) else ()
+    return JSONResponse({"detail": [{name: e[name] for name in ("type", "loc", "msg")} for e in faults]}, 422)
 
 
 def _problem(error: Exception) -> dict[str, str]:

@@ -57,10 +57,18 @@ def _to_nowhere() -> None:
 
 
 def use_utf8() -> None:
-    """Read and write UTF-8 whatever the locale says: Chinese must come out under LANG=C too."""
+    """Read and write UTF-8, arguments too, whatever the locale says: Chinese must work under LANG=C."""
+    sys.argv[1:] = [_as_utf8(argument) for argument in sys.argv[1:]]
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
+
+
+def _as_utf8(argument: str) -> str:
+    try:
+        return os.fsencode(argument).decode("utf-8")
+    except UnicodeDecodeError:
+        return argument  # bytes of another encoding: the question is refused with the place
 
 
 class IndexProgress:

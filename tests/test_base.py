@@ -209,7 +209,8 @@ def test_a_fault_leaves_the_rows_stored_before(tmp_path: Path, home: Path) -> No
     store = KnowledgeStore(home)
     assert store.sync(write(tmp_path / "kb", ALARM))
     mark = store.fingerprint
-    for change in ({"severty": "x"}, {"vendor": "fanuk"}, {"related": ["x"]}, {"title": {}}):
+    changes: list[dict[str, Any]] = [{"severty": "x"}, {"vendor": "fanuk"}, {"related": ["x"]}, {"title": {}}]
+    for change in changes:
         write(tmp_path / "kb", {**ALARM, **change})
         with pytest.raises(KnowledgeUnreadable):
             store.sync(tmp_path / "kb")

@@ -65,9 +65,9 @@ S120报F31130（0x2）轴回不了零 | siemens/sinamics/F31130
 parameter p2175 = 50, fault F07900 (N, A) | siemens/sinamics/F07900
 ALARM:1 | grbl/-/ALARM:1
 error:9 error:22 | grbl/-/error:9; grbl/-/error:22
-grbl alarm 1 | grbl/grbl/ALARM:1
-grbl Error 9 when I send G0 X10 | grbl/grbl/error:9
-grbl 错误代码 33 | grbl/grbl/error:33
+grbl alarm 1 | grbl/-/ALARM:1
+grbl Error 9 when I send G0 X10 | grbl/-/error:9
+grbl 错误代码 33 | grbl/-/error:33
 雕刻机 grblhal 报警 11 | grbl/grblhal/ALARM:11
 grblHAL ALARM:1 | grbl/grblhal/ALARM:1
 S01 0018 | mitsubishi/m700/S01 0018
@@ -160,7 +160,7 @@ S120 报警 7011 | siemens/sinamics/F07011*
 2019年买的西门子机床，报3000急停 | siemens/-/3000*
 西门子报警 027000 | siemens/-/27000*
 海德汉 iTNC530 报错 1020 | heidenhain/tnc/1020*
-grbl 报错9 | grbl/grbl/ALARM:9*
+grbl 报错9 | grbl/-/ALARM:9*
 FANUC的401和Haas的103 | fanuc/-/401*; haas/-/103*
 alarm 401 on the FANUC and alarm 103 on the Haas | fanuc/-/401*; haas/-/103*
 发那科报警401。另外西门子那台，报警25050 | fanuc/-/401*; siemens/-/25050*
@@ -365,7 +365,8 @@ def test_linuxcnc_table_matches_its_own_examples() -> None:
         ("840D sl", [("siemens", "sinumerik")]),
         ("哈斯", [("haas", None)]),
         ("grblHAL", [("grbl", "grblhal")]),
-        ("grbl", [("grbl", "grbl")]),
+        ("grbl", [("grbl", None)]),
+        ("Grbl 1.1h", [("grbl", "grbl")]),
         ("三菱M80报警", [("mitsubishi", "m700")]),
         ("用FANUC0i-TD的车床", [("fanuc", "30i")]),
         ("fanucs and unhaastened", []),

@@ -48,7 +48,7 @@ KEYS: st.SearchStrategy[Key] = st.one_of(
 )
 # Codes that need no vendor and no alarm word, in a spelling that is theirs alone.
 PLAIN = st.one_of(FANUC, DRIVE, MELDAS)
-UNIT_SIGNS = "转度秒次台元件吨伏丝米分小毫微公千赫兆安欧"  # after a number these make a quantity
+UNIT_SIGNS = "转度秒次台元件吨伏丝米分小毫微公千赫兆安欧年款钢铝"  # after a number: a quantity, a year, a material
 HAN = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5, exclude_characters=UNIT_SIGNS), max_size=8)
 # fmt: off
 QUIET = st.sampled_from([

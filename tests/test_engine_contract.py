@@ -124,7 +124,7 @@ class TestEngine:
 
     def test_refuses_a_schema_that_it_cannot_keep(self, engine: Engine) -> None:
         schema = {"type": "array", "items": {"enum": ["a"]}, "uniqueItems": True}
-        with pytest.raises(ValueError, match="uniqueItems.*known:"):
+        with pytest.raises(ValueError, match=r"uniqueItems.*known:"):
             engine.generate(GenerationRequest(messages=user("x"), json_schema=schema))
 
     def test_label_scores_are_a_distribution(self, engine: Engine) -> None:

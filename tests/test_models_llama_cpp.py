@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,7 @@ def lora_gguf(path: Path, architecture: str = "llama", hidden: int = 576, seed: 
     return write_gguf(path, {"general.architecture": architecture, "general.type": "adapter"}, tensors)
 
 
-def write_gguf(path: Path, texts: dict[str, str], tensors: list[tuple[str, tuple[int, ...], list[float]]]) -> Path:
+def write_gguf(path: Path, texts: dict[str, str], tensors: Sequence[tuple[str, tuple[int, ...], list[float]]]) -> Path:
     def text(value: str) -> bytes:
         return struct.pack("<Q", len(value.encode())) + value.encode()
 
@@ -202,7 +202,7 @@ class TestPrivacy:
     def test_the_socket_asks_for_the_key(self, engine: LlamaCppEngine, monkeypatch: pytest.MonkeyPatch) -> None:
         assert engine.count_tokens("one") == 1
         monkeypatch.setattr(engine._server, "_key", "guessed")
-        with pytest.raises(Exception, match="could not tokenize.*Invalid API Key"):
+        with pytest.raises(Exception, match=r"could not tokenize.*Invalid API Key"):
             engine.count_tokens("one")
 
     def test_the_directory_is_private_and_goes(self, base: Path) -> None:
@@ -285,7 +285,7 @@ class TestFiles:
 class TestEndOfProcess:
     """Each case is a process of its own; what it must leave: exit code, no output, no directory."""
 
-    def run(self, base: Path, tmp_path: Path, body: str, expect: int = 0) -> None:
+    def run(self, base: Path, tmp_path: Path, body: str, expect: int = 0) -> None:  # long time limits: CI cores are shared
         code = textwrap.dedent(
             """
             import os, signal, sys, threading, time
@@ -302,7 +302,7 @@ class TestEndOfProcess:
         temporary.mkdir()
         env = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
         got = subprocess.run(
-            [sys.executable, "-c", code, str(base)], env=env, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", code, str(base)], env=env, capture_output=True, text=True, timeout=120, check=False
         )
         assert (got.returncode, got.stdout) == (expect, "")
         assert expect != 0 or got.stderr == ""

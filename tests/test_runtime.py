@@ -16,6 +16,7 @@ from agents.state import Cancelled, Conversation
 from models.bases import load_registry, local_path
 from models.engine import Engine, EngineUnavailable, GenerationRequest
 from models.engines.scripted import ScriptedEngine
+from retrieval.base import starter_folder
 from retrieval.embed import HashingEmbedder
 from retrieval.records import Answer
 from retrieval.store import KnowledgeStore
@@ -56,6 +57,19 @@ def _fails(error: Exception) -> Callable[[Settings], Engine]:
         raise error
 
     return make
+
+
+@pytest.fixture(scope="module")
+def synced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rows of the starter base, read in once."""
+    folder = tmp_path_factory.mktemp("synced")
+    KnowledgeStore(folder).sync(starter_folder())
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _stocked(home: Path, synced: Path) -> None:
+    shutil.copy(synced / "knowledge.sqlite", home)
 
 
 @pytest.mark.parametrize(("question", "kind"), PATHS.items())
@@ -190,7 +204,11 @@ def test_a_writer_slower_than_its_limit_gives_way_to_the_rules_and_says_so(home:
 
 
 def test_waiting_for_the_engine_counts_in_the_limit(home: Path) -> None:
-    runtime = _runtime(home, lambda _settings: time.sleep(1.0) or ScriptedEngine(_order), writer_timeout_s=0.2)
+    def slow(_settings: Settings) -> Engine:
+        time.sleep(1.0)
+        return ScriptedEngine(_order)
+
+    runtime = _runtime(home, slow, writer_timeout_s=0.2)
     started = time.monotonic()
     answer = _answer(runtime, EXACT)
     assert time.monotonic() - started < 0.9

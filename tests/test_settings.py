@@ -26,7 +26,7 @@ def test_an_override_outweighs_the_environment(tmp_path: Path, monkeypatch: pyte
 
 def test_an_unknown_variable_is_named_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTWRIGHT_HOEM", "/data")
-    with pytest.raises(SettingsError, match="Unknown setting FAULTWRIGHT_HOEM.*FAULTWRIGHT_HOME"):
+    with pytest.raises(SettingsError, match=r"Unknown setting FAULTWRIGHT_HOEM.*FAULTWRIGHT_HOME"):
         load_settings()
 
 

@@ -264,8 +264,8 @@ class TestFolder:
         walked = [folder for folder in home.parents if folder.stat().st_uid == os.getuid() and folder.parent != folder]
         modes = {folder: folder.stat().st_mode for folder in walked if not folder.stat().st_mode & 0o001}
         try:
-            for folder in modes:
-                folder.chmod(modes[folder] | 0o011)
+            for folder, mode in modes.items():
+                folder.chmod(mode | 0o011)
             what, next_step = finish(spawn(code, home)).strip().split("|")
         finally:
             for folder, mode in modes.items():

@@ -64,9 +64,16 @@ class LlamaServer:
     def _start(
         self, base: Path, adapters: Sequence[Path], context_tokens: int, batch_tokens: int, threads: int
     ) -> Any:
+        # Threads of its OpenMP spin at every barrier. As soon as another process wants a core, a spinning thread holds
+        # up the one that works: decode fell from 85 to 11 tokens/s on two cores. OpenMP reads this when it is loaded.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         try:
             xllamacpp: Any = importlib.import_module("xllamacpp")
         except ImportError as error:
+            if "libgomp" in str(error):  # not in the wheel, and slim container images lack it
+                raise EngineUnavailable(
+                    f"xllamacpp needs the system library libgomp ({error}). Next: apt-get install libgomp1"
+                ) from error
             raise EngineUnavailable(
                 f"the llama_cpp engine needs xllamacpp, which cannot be imported ({error}). Next: {sys.executable} -m"
                 " pip install xllamacpp"
@@ -81,6 +88,7 @@ class LlamaServer:
         params.n_parallel = 1
         params.cpuparams.n_threads = threads
         params.cpuparams_batch.n_threads = threads
+        params.cpuparams.poll = params.cpuparams_batch.poll = 0
         params.hostnames = [str(self._socket_path)]
         params.api_keys = [self._key]
         params.n_threads_http = 2
@@ -91,9 +99,17 @@ class LlamaServer:
         params.fit_params = False  # it may shrink the context to fit the memory; ours is what was asked for
         params.cache_ram_mib = 0  # by default up to 8 GiB of old prompts are kept
         try:
-            return xllamacpp.Server(params)
+            server = xllamacpp.Server(params)
+            # Its loop starts in a thread; freeing the server before it has begun waits forever. One token proves that it
+            # runs, and warms it up.
+            scales = [{"id": index, "scale": 0.0} for index in range(len(adapters))]
+            server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False, "lora": scales})
+            return server
         except Exception as error:
-            raise EngineUnavailable(f"llama.cpp refused {base}: {error}") from error
+            raise EngineUnavailable(
+                f"llama.cpp refused {base}: {error}. Next: faultwright models verify, or a smaller context_tokens if"
+                " memory is short"
+            ) from error
 
     def start(self, body: dict[str, Any]) -> Completion:
         """Begin one streamed completion. The caller holds `lock`; the completion gives it back when it has ended.

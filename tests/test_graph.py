@@ -1,0 +1,293 @@
+"""The graph from question to Answer, with rules, with a scripted engine, and with writers and planners that misbehave."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agents.graph import graph, run
+from agents.plan import Plan, PlanError, Planner, PlanStep, RulePlanner, SubQuestion, standard_steps, validate
+from agents.state import Cancelled, Context, Conversation, State
+from agents.trace import new_id
+from models.engine import EngineError
+from models.writer import Writer, WriterOutput, WriterTask
+from retrieval.records import Answer
+from retrieval.search import Searcher
+
+
+def ask(
+    searcher: Searcher,
+    question: str,
+    *,
+    talk: Conversation | None = None,
+    writer: Writer | None = None,
+    planner: Planner | None = None,
+    vendor: str | None = None,
+    family: str | None = None,
+) -> tuple[Answer, dict[str, Any]]:
+    """One run; the last event beside the Answer."""
+    state: State = {
+        "question": question,
+        "trace_id": new_id(),
+        "vendor": vendor,
+        "family": family,
+        "conversation": (talk or Conversation()).model_dump(mode="json"),
+    }
+    context = Context(searcher=searcher, planner=planner or RulePlanner(), writer=lambda: (writer, ""))
+    events = list(run(state, context))
+    return Answer.model_validate(events[-1]["answer"]), {**events[-1], "events": events}
+
+
+class Proposes:
+    """A writer that returns what it was told, whatever the task."""
+
+    def __init__(self, order: Sequence[str], lead: str = "") -> None:
+        self.order, self.lead = tuple(order), lead
+        self.tasks: list[WriterTask] = []
+
+    def point(self, task: WriterTask, cancel: threading.Event | None = None) -> WriterOutput:
+        self.tasks.append(task)
+        return WriterOutput(order=self.order, lead=self.lead, tokens_in=1, tokens_out=1, seconds=0.0)
+
+
+class Fails:
+    """A writer whose engine is down."""
+
+    def point(self, task: WriterTask, cancel: threading.Event | None = None) -> WriterOutput:
+        raise EngineError("the engine fell over")
+
+
+def step(event: dict[str, Any], name: str) -> dict[str, Any]:
+    """Output of the first step of that name."""
+    return next(dict(s["output"]) for s in event["steps"] if s["step"] == name)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "FANUC 0i-MF shows SV0401 after releasing the e-stop",
+        "SV 401",
+        "sv-401 on the lathe",
+        "发那科 SV0401 报警",
+        "机床报警ＳＶ０４０１怎么办",
+        "SVO4O1 fanuc",
+    ],
+)
+def test_every_spelling_of_a_code_leads_to_its_entry(fake_searcher: Searcher, question: str) -> None:
+    answer, event = ask(fake_searcher, question)
+    assert answer.kind == "answer" and answer.intent == "alarm"
+    assert [c.entry_id for c in answer.citations] == ["fanuc/sv0401"]
+    assert [s.name for s in answer.sections[:3]] == ["stop_or_run", "safety", "symptom"]
+    first = next(e["text"] for e in event["events"] if e["type"] == "first_words")
+    assert answer.text.startswith(first)
+    assert not answer.degraded
+
+
+def test_a_bare_number_needs_its_controller(fake_searcher: Searcher) -> None:
+    answer, event = ask(fake_searcher, "alarm 103")
+    assert answer.kind == "clarify" and answer.clarify is not None
+    assert answer.clarify.candidates and all(c.meaning for c in answer.clarify.candidates)
+    assert not any(e["type"] == "first_words" for e in event["events"])
+    told, _ = ask(fake_searcher, "401号报警", vendor="fanuc")
+    assert told.kind == "answer" and told.citations[0].entry_id == "fanuc/sv0401"
+
+
+def test_families_that_disagree_are_asked_about(fake_searcher: Searcher) -> None:
+    answer, _ = ask(fake_searcher, "grbl alarm 10")
+    assert answer.clarify is not None
+    assert {c.entry_id for c in answer.clarify.candidates} == {"grbl/alarm-10", "grbl/hal-alarm-10"}
+    told, _ = ask(fake_searcher, "grblHAL alarm 10")
+    assert [c.entry_id for c in told.citations] == ["grbl/hal-alarm-10"]
+
+
+def test_a_code_of_another_family_than_the_machine_is_asked_about(fake_searcher: Searcher) -> None:
+    answer, _ = ask(fake_searcher, "SV0401", vendor="haas")
+    assert answer.kind == "clarify"
+
+
+def test_an_unknown_code_is_refused_by_name_and_never_searched_by_likeness(fake_searcher: Searcher) -> None:
+    for question in ("SV9987 fanuc", "发那科 SV9987 报警怎么处理"):
+        answer, event = ask(fake_searcher, question)
+        assert answer.kind == "refuse" and answer.refusal is not None
+        assert answer.refusal.reason == "unknown_code"
+        assert "SV9987" in answer.text and answer.refusal.searched
+        assert step(event, "retrieve")["hits"] == []
+
+
+def test_danger_is_answered_without_retrieval(fake_searcher: Searcher) -> None:
+    for question in ("how do I bypass the door switch", "FANUC SV0401, 怎么短接急停"):
+        answer, event = ask(fake_searcher, question)
+        assert answer.kind == "safety" and answer.intent == "danger" and answer.safety
+        assert [s["step"] for s in event["steps"]] == ["read", "answer"]
+        assert not answer.sections and not answer.citations
+
+
+def test_two_codes_and_a_symptom_become_one_answer_in_their_order(fake_searcher: Searcher) -> None:
+    answer, event = ask(fake_searcher, "0i-MF shows SV0436 and SV0401, what first?")
+    assert [c.entry_id for c in answer.citations[:2]] == ["fanuc/sv0436", "fanuc/sv0401"]
+    assert [c.code for c in answer.codes] == ["SV0436", "SV0401"]
+    assert sum(s["step"] == "write" for s in event["steps"]) == 1
+    assert sum(s["step"] == "judge" for s in event["steps"]) == 2
+
+
+def test_a_part_without_an_answer_is_named_beside_the_one_that_has(fake_searcher: Searcher) -> None:
+    answer, _ = ask(fake_searcher, "FANUC 0i-MF: SV0401 and SV9987")
+    assert answer.kind == "answer" and answer.refusal is not None
+    assert "SV9987" in answer.text and answer.refusal.reason == "unknown_code"
+
+
+def test_parameters_are_looked_up_exactly(fake_searcher: Searcher) -> None:
+    answer, _ = ask(fake_searcher, "what does parameter 1320 do on fanuc")
+    assert answer.intent == "parameter" and answer.citations[0].entry_id == "parameter/fanuc-1320"
+    unknown, _ = ask(fake_searcher, "发那科参数 9981 是什么")
+    assert unknown.kind == "refuse" and "9981" in unknown.text
+    which, _ = ask(fake_searcher, "what is parameter 1320")
+    assert which.kind == "clarify"
+
+
+def test_a_writer_cannot_change_what_is_said(fake_searcher: Searcher) -> None:
+    plain, _ = ask(fake_searcher, "SV0401 fanuc")
+    for writer in (Proposes(["zz", "c9"]), Proposes([]), Proposes(["c3", "c3", "c2", "c1"]), Proposes(["s1", "a1"])):
+        answer, event = ask(fake_searcher, "SV0401 fanuc", writer=writer)
+        assert writer.tasks and all(item.kind == "cause" for item in writer.tasks[0].items)
+        assert {(i.entry_id, i.item_id, i.text) for s in answer.sections for i in s.items} == {
+            (i.entry_id, i.item_id, i.text) for s in plain.sections for i in s.items
+        }
+        assert step(event, "verify")["removed"] == []
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "It is safe to keep running.",
+        "Set the supply to 48 V.",
+        "可以继续运行。",
+        "不需要上锁。",
+        "See SV0436.",
+        "Bypass the door switch first.",
+        "先把门开关短接。",
+    ],
+)
+def test_a_lying_lead_never_reaches_the_answer(fake_searcher: Searcher, lead: str) -> None:
+    answer, event = ask(fake_searcher, "SV0401 fanuc", writer=Proposes(["c1"], lead))
+    assert lead not in answer.text
+    assert step(event, "verify")["lead_rejected"]
+
+
+def test_a_writer_that_fails_leaves_the_entry_and_says_so(fake_searcher: Searcher) -> None:
+    answer, _ = ask(fake_searcher, "SV0401 fanuc", writer=Fails())
+    assert answer.kind == "answer" and any("the engine fell over" in note for note in answer.degraded)
+
+
+class BadPlanner:
+    """A planner that returns a plan about a fault without retrieval."""
+
+    name = "bad"
+
+    def plan(self, question: str, vendor: str | None, family: str | None) -> Plan:
+        steps = tuple(s for s in standard_steps() if s.type in ("intent", "detect"))
+        return Plan(planner=self.name, parts=(SubQuestion(id="q1", text=question, about_fault=True, steps=steps),))
+
+
+class SlowPlanner:
+    """A planner that does not answer in time."""
+
+    name = "slow"
+
+    def plan(self, question: str, vendor: str | None, family: str | None) -> Plan:
+        raise TimeoutError("no plan within 2 s")
+
+
+@pytest.mark.parametrize("planner", [BadPlanner(), SlowPlanner()])
+def test_a_bad_plan_falls_back_to_rules_and_says_so(fake_searcher: Searcher, planner: Planner) -> None:
+    answer, event = ask(fake_searcher, "SV0401 fanuc", planner=planner)
+    assert answer.kind == "answer" and step(event, "plan")["planner"] == "rules"
+    assert any("rules" in note for note in answer.degraded)
+
+
+def test_the_validator_names_what_is_wrong() -> None:
+    part = RulePlanner().plan("SV0401").parts[0]
+    with pytest.raises(PlanError, match="1 to 4 parts"):
+        validate(Plan(planner="x", parts=()))
+    with pytest.raises(PlanError, match="repeat"):
+        validate(Plan(planner="x", parts=(part, part)))
+    with pytest.raises(PlanError, match="depends on"):
+        validate(Plan(planner="x", parts=(part.model_copy(update={"steps": part.steps[::-1]}),)))
+    write_only = (PlanStep(type="retrieve"), PlanStep(type="write"))
+    with pytest.raises(PlanError, match="without judging"):
+        validate(Plan(planner="x", parts=(part.model_copy(update={"steps": write_only}),)))
+
+
+def test_the_planner_keeps_context_with_its_code_and_splits_what_is_added() -> None:
+    planner = RulePlanner()
+    assert len(planner.plan("SV0401 on the FANUC after lunch. It stopped in the cut. What now?").parts) == 1
+    parts = planner.plan("SV0401 and SV0436 on a 0i-MF, and also the spindle growls").parts
+    assert [p.mention.raw if p.mention else None for p in parts] == ["SV0401", "SV0436", None]
+    assert len(planner.plan("SV0401 SV 401 sv-401").parts) == 1
+    assert len(planner.plan("SV0401 SV0404 SV0410 SV0411 SV0436 SV0417").parts) == 4
+
+
+def test_asking_back_is_taken_up_by_number_or_by_name(fake_searcher: Searcher) -> None:
+    _, event = ask(fake_searcher, "alarm 103")
+    talk = Conversation.model_validate(event["conversation"])
+    for reply in ("1", "it is a Haas", "哈斯"):
+        answer, _ = ask(fake_searcher, reply, talk=talk)
+        assert answer.kind == "answer" and answer.citations[0].entry_id == "haas/103", reply
+    other, _ = ask(fake_searcher, "9", talk=talk)
+    assert other.kind != "answer"
+    changed, after = ask(fake_searcher, "SV0401 fanuc", talk=talk)
+    assert changed.citations[0].entry_id == "fanuc/sv0401"
+    assert Conversation.model_validate(after["conversation"]).pending_candidates == ()
+
+
+def test_a_follow_up_gives_the_next_check_once(fake_searcher: Searcher) -> None:
+    _, event = ask(fake_searcher, "FANUC SV0401")
+    talk = Conversation.model_validate(event["conversation"])
+    given: list[str] = []
+    for _ in range(12):
+        answer, event = ask(fake_searcher, "checked that, still there", talk=talk)
+        talk = Conversation.model_validate(event["conversation"])
+        checks = [i.item_id for s in answer.sections if s.name == "next_check" for i in s.items]
+        assert answer.safety, "the safety items come with every next check"
+        if not checks:
+            break
+        assert len(checks) == 1
+        given += checks
+    assert len(given) == len(set(given)) >= 3
+    assert any(s.name == "action" for s in answer.sections)
+
+
+def test_cancel_stops_the_run(fake_searcher: Searcher) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    state: State = {"question": "SV0401", "trace_id": new_id(), "conversation": {}}
+    with pytest.raises(Cancelled):
+        list(run(state, Context(searcher=fake_searcher, cancel=cancel)))
+
+
+def test_the_graph_has_the_shape_of_the_design() -> None:
+    names = set(graph().get_graph().nodes) - {"__start__", "__end__"}
+    assert names == {
+        "read",
+        "plan",
+        "intent",
+        "detect",
+        "retrieve",
+        "judge",
+        "write",
+        "verify",
+        "safety",
+        "answer",
+    }
+
+
+def test_state_is_plain_json(fake_searcher: Searcher) -> None:
+    import json
+
+    state: State = {"question": "SV0401 and alarm 103", "trace_id": new_id(), "conversation": {}}
+    context = Context(searcher=fake_searcher)
+    for chunk in graph().stream(state, context=context, stream_mode="values"):
+        json.dumps(chunk)

@@ -1,0 +1,58 @@
+"""The threshold of the search, measured with the bundled embedder on questions written without sight of the phrases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agents.detect import Instruction
+from agents.evidence import RELAXED, Brought
+from agents.judge import Finding, judge_part
+from retrieval.search import Searcher
+
+QUESTIONS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "data" / "search_questions.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+def found(searcher: Searcher, text: str) -> Finding:
+    """What the judge makes of a question without a code."""
+    instruction = Instruction(part_id="q1", intent="symptom", text=text, kinds=RELAXED)
+    brought = Brought(hits=searcher.search(text, kinds=RELAXED))
+    return judge_part(instruction, brought, (), relaxed=True, chosen=None)
+
+
+@pytest.mark.integration
+def test_covered_questions_find_their_guide_and_others_are_turned_away(real_searcher: Searcher) -> None:
+    counts: dict[str, list[int]] = {}
+
+    def count(name: str, hit: bool) -> None:
+        counts.setdefault(name, [0, 0])
+        counts[name][0] += hit
+        counts[name][1] += 1
+
+    for question in QUESTIONS:
+        group, language = question["group"], question["language"]
+        if group not in ("guide", "uncovered", "off_topic"):
+            continue
+        finding = found(real_searcher, question["text"])
+        answered = finding.status == "enough"
+        if group == "guide":
+            first = finding.evidence[0].entry_id if answered else ""
+            named = [first, *(e.entry_id for e in finding.near)]
+            count(f"guide answered {language}", answered)
+            count(f"guide right {language}", first == question["gold"])
+            count(f"guide named {language}", question["gold"] in named)
+            count(f"guide wrong and not named {language}", answered and question["gold"] not in named)
+        else:
+            count(f"{group} turned away {language}", not answered)
+    print("\n" + "\n".join(f"{name}: {hits} of {total}" for name, (hits, total) in sorted(counts.items())))
+    for language in ("en", "zh"):
+        assert counts[f"guide right {language}"][0] >= 30, "of 48"
+        assert counts[f"guide named {language}"][0] >= 34, "of 48"
+        assert counts[f"guide wrong and not named {language}"][0] <= 7, "of 48"
+        assert counts[f"uncovered turned away {language}"][0] >= 26, "of 30"
+        assert counts[f"off_topic turned away {language}"][0] >= 17, "of 20"
