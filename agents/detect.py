@@ -49,7 +49,12 @@ def detect(part: SubQuestion, intent: Intent, question: str, vendor: str | None,
     wins over them, since the person is standing in front of it.
     """
     named = vendors_in(part.text) or vendors_in(question)
-    if len({v for v, _ in named}) == 1:
+    own = part.mention.readings[0] if part.mention is not None else None
+    if len({v for v, _ in named}) > 1 and own is not None and own.vendor is not None:
+        # two machines in one question: each code goes with the vendor that its spelling or its clause gives it
+        models = [f for v, f in named if v == own.vendor and f]
+        vendor, family = own.vendor, models[0] if len(models) == 1 else None
+    elif len({v for v, _ in named}) == 1:
         named_vendor = named[0][0]
         families = {f for _, f in named if f}
         if named_vendor != vendor:

@@ -7,7 +7,7 @@ written once. Every step leaves a `StepRecord`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, cast
 
@@ -21,16 +21,13 @@ from agents.evidence import Brought, bring, searched
 from agents.intents import classify, has_symptom
 from agents.judge import judge_part
 from agents.plan import PlanError, RulePlanner, SubQuestion, validate
-from agents.render import first_words
+from agents.reading import read_question
 from agents.safety import checks_a_safeguard, screen
 from agents.state import Cancelled, Context, Conversation, State
 from agents.verify import Verified, verify_lead, verify_lines
 from agents.wording import say
 from agents.write import Draft, draft_entry, draft_next_check
-from retrieval.codes import find_codes, vendors_in
 from retrieval.records import Evidence, Intent, KnowledgeEntry, Language, StepRecord
-from retrieval.search import Searcher
-from retrieval.tokens import has_chinese
 
 Part = dict[str, Any]
 RunContext = Runtime[Context]
@@ -44,98 +41,23 @@ def _step(name: str, started: float, inputs: Fields, outputs: Fields, **more: An
     return [record.model_dump(mode="json")]
 
 
-def _emit(event: Fields) -> None:
-    """Hand an event to whoever streams the run; nothing happens where nobody does."""
-    from langgraph.config import get_stream_writer  # noqa: PLC0415
-
-    get_stream_writer()(event)
-
-
 def _check_cancel(context: Context) -> None:
     if context.cancel is not None and context.cancel.is_set():
         raise Cancelled
 
 
 def read(state: State, runtime: RunContext) -> Command[Literal["plan", "answer"]]:
-    """Codes, language, machine and the safety screen; first words at once where one code is certain."""
+    """Codes, language, machine and the safety screen; danger goes straight to the answer."""
     started = time.perf_counter()
     _check_cancel(runtime.context)
-    question = state["question"]
-    verdict = screen(question)
-    talk = Conversation.model_validate(state.get("conversation") or {})
-    language = cast(Language, state.get("language") or ("zh" if has_chinese(question) else talk.language or "en"))
-    vendor, family = state.get("vendor") or talk.vendor, state.get("family") or talk.family
-    chosen = None
-    if verdict.verdict != "danger":
-        question, vendor, family, chosen = _take_up(talk, question, vendor, family)
-    mentions = find_codes(question, vendor=vendor, family=family)
-    update: State = {
-        "question": question,
-        "language": language,
-        "vendor": vendor,
-        "family": family,
-        "chosen": chosen,
-        "screen": verdict.model_dump(mode="json"),
-        "steps": _step(
-            "read",
-            started,
-            {"question": state["question"]},
-            {
-                "language": language,
-                "vendor": vendor,
-                "family": family,
-                "screen": verdict.verdict,
-                "codes": [m.raw for m in mentions],
-                "taken_up": question != state["question"],
-            },
-        ),
-    }
-    if verdict.verdict == "danger":
-        return Command(update=update, goto="answer")
-    if len(mentions) == 1:
-        _speak_first(runtime.context.searcher, question, language, vendor, family, chosen)
-    return Command(update=update, goto="plan")
-
-
-def _take_up(
-    talk: Conversation, reply: str, vendor: str | None, family: str | None
-) -> tuple[str, str | None, str | None, str | None]:
-    """A short reply to "which controller?" takes up the open question: by number, or by the controller's name."""
-    if not talk.pending_candidates or find_codes(reply):
-        return reply, vendor, family, None
-    named = vendors_in(reply)
-    text = reply.strip().rstrip(".。)）")
-    if text.isdigit():
-        if not 1 <= int(text) <= len(talk.pending_candidates):
-            return talk.pending_question, vendor, family, None  # no such choice: ask again
-        code, entry_id = talk.pending_candidates[int(text) - 1]
-    elif named and len(reply) <= 60:
-        fits = [
-            (code, entry_id)
-            for code, entry_id in talk.pending_candidates
-            if code.vendor == named[0][0] and named[0][1] in (None, code.family)
-        ]
-        if len({entry_id for _, entry_id in fits}) != 1:
-            return talk.pending_question, named[0][0], named[0][1], None
-        code, entry_id = fits[0]
-    else:
-        return reply, vendor, family, None
-    return talk.pending_question, code.vendor, code.family, entry_id
-
-
-def _speak_first(
-    searcher: Searcher, question: str, language: Language, vendor: str | None, family: str | None, chosen: str | None
-) -> None:
-    """Emit the row's own facts where the whole question is one code that is certain."""
-    parts = RulePlanner().plan(question, vendor, family).parts
-    if len(parts) != 1 or parts[0].mention is None or classify(question, has_code=True) != "alarm":
-        return
-    instruction = detect(parts[0], "alarm", question, vendor, family)
-    brought = bring(instruction, searcher, Conversation(), relaxed=False)
-    finding = judge_part(instruction, brought, (), relaxed=False, chosen=chosen)
-    entry = searcher.store.entry(finding.evidence[0].entry_id) if finding.status == "enough" else None
-    if entry is not None:
-        _emit({"type": "first_words", "text": first_words(entry, finding.evidence[0].fault_code, language)})
+    reading = read_question(state)
+    seen = reading.model_dump(mode="json")
+    steps = _step(
+        "read", started, {"question": state["question"]}, {**seen, "taken_up": reading.question != state["question"]}
+    )
+    update = {name: seen[name] for name in ("question", "language", "vendor", "family", "chosen", "screen")}
+    danger = reading.screen.verdict == "danger"
+    return Command(update={**update, "steps": steps}, goto="answer" if danger else "plan")
 
 
 def plan(state: State, runtime: RunContext) -> Command[Literal["intent"]]:
@@ -378,32 +300,3 @@ def graph() -> Any:
     builder.add_edge(START, "read")
     builder.add_edge("answer", END)
     return builder.compile()
-
-
-def run(state: State, context: Context) -> Iterator[Fields]:
-    """Run the graph; yields events as they happen.
-
-    Events: `{"type": "first_words", "text"}`, `{"type": "step", "step", "seconds"}`, and last
-    `{"type": "answer", "answer", "conversation", "steps"}`.
-
-    Raises:
-        Cancelled: `context.cancel` was set.
-    """
-    final: Fields = {}
-    seen = 0
-    for mode, chunk in graph().stream(
-        state, context=context, stream_mode=["custom", "values"], config={"recursion_limit": 25}
-    ):
-        if mode == "custom":
-            yield chunk
-            continue
-        final = chunk
-        for record in final.get("steps", [])[seen:]:
-            yield {"type": "step", "step": record["step"], "seconds": record["seconds"]}
-        seen = len(final.get("steps", []))
-    yield {
-        "type": "answer",
-        "answer": final["answer"],
-        "conversation": final["next_conversation"],
-        "steps": final["steps"],
-    }

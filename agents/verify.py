@@ -14,7 +14,7 @@ from agents.render import PINNED, DraftLine, render, section_ids
 from agents.safety import screen
 from retrieval.codes import find_codes, fold, number_of
 from retrieval.records import KnowledgeEntry, Language, Record
-from retrieval.tokens import tokenize
+from retrieval.tokens import has_chinese, tokenize
 
 # Share of a free line's words that its cited item must hold. Stop words do not count.
 MIN_COVERED = 0.85
@@ -157,8 +157,9 @@ def order_kept(
     foreign = [i for i in proposed if i not in own]
     wish = [i for i in dict.fromkeys(proposed) if i in own]
     wish += [i for i in own if i not in wish]
-    asked = set(tokenize(question)) - _common(entry)
-    support = {i: len(asked & {t for text in _both(entry, i) for t in tokenize(text)}) for i in own}
+    language: Language = "zh" if has_chinese(question) else "en"
+    asked = set(tokenize(question)) - _common(entry, language)
+    support = {i: len(asked & set(tokenize(_text(entry, i, language)))) for i in own}
     order = list(own)
     for position, cause in enumerate(wish):
         at = order.index(cause)
@@ -173,14 +174,17 @@ def order_kept(
     return order, "; ".join(notes)
 
 
-def _both(entry: KnowledgeEntry, item_id: str) -> tuple[str, str]:
+def _text(entry: KnowledgeEntry, item_id: str, language: Language) -> str:
     item = entry.item(item_id)
-    return (item.text.en, item.text.zh) if item else ("", "")
+    return item.text.get(language) if item else ""
 
 
-def _common(entry: KnowledgeEntry) -> set[str]:
-    """Words of the title and codes: in every question about the entry, so they speak for no cause."""
-    words = {t for text in (entry.title.en, entry.title.zh) for t in tokenize(text)}
+def _common(entry: KnowledgeEntry, language: Language) -> set[str]:
+    """Words of the title and codes: in every question about the entry, so they speak for no cause.
+
+    Only in the question's language: an English question must not load the Chinese dictionary (half a second).
+    """
+    words = set(tokenize(entry.title.get(language)))
     return words | {t for key in entry.keys for t in tokenize(key.code)}
 
 

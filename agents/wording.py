@@ -143,6 +143,7 @@ _TEXT: dict[str, tuple[str, str]] = {
         "language model not used ({reason}); items are in the entry's own order",
         "未使用语言模型（{reason}）；条目按原有顺序排列",
     ),
+    "deg_cut": ("it was cut off after {seconds} s", "{seconds} 秒后被中断"),
     "deg_planner": ("planner fell back to rules ({reason})", "规划器退回规则（{reason}）"),
 }
 

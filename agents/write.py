@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from agents.render import DraftLine, render, section_ids
 from agents.verify import order_kept
+from agents.wording import say
 from models.engine import EngineError
 from models.writer import Writer, WriterItem, WriterTask
 from retrieval.records import KnowledgeEntry, Language, Record
@@ -52,6 +53,8 @@ def draft_entry(
             output = writer.point(task, cancel=cancel)
             order, note = order_kept(entry, causes, output.order, question)
             lead, tokens = output.lead, (output.tokens_in, output.tokens_out)
+            if output.finish not in ("stop", "cancelled"):
+                degraded = say("deg_cut", language, seconds=f"{output.seconds:.0f}")
         except EngineError as error:
             degraded = str(error)
     lines = _lines(entry, section_ids(entry), {"cause": order}, language)

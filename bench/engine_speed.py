@@ -44,32 +44,32 @@ def raw_server(base: Path, folder: str) -> Any:
     return xllamacpp.Server(params)
 
 
+def run_engine(engine: LlamaCppEngine, messages: tuple[Message, ...], tokens: int) -> dict[str, float]:
+    started = time.perf_counter()
+    got = engine.generate(GenerationRequest(messages=messages, max_tokens=tokens))
+    seconds = time.perf_counter() - started
+    return rates(got.tokens_in, got.tokens_out, got.first_token_s or seconds, seconds)
+
+
+def run_raw(server: Any, messages: tuple[Message, ...], tokens: int) -> dict[str, float]:
+    started = time.perf_counter()
+    prompt = render_chat(messages, "chatml")
+    got = server.handle_completions({"prompt": prompt, "n_predict": tokens, "temperature": 0, "lora": []})
+    seconds = time.perf_counter() - started
+    usage, first_s = got["usage"], got["timings"]["prompt_ms"] / 1000
+    return rates(usage["prompt_tokens"], usage["completion_tokens"], first_s, seconds)
+
+
 def measure(base: Path, rounds: int, words: int, tokens: int) -> dict[str, Any]:
     engine = LlamaCppEngine(base, context_tokens=2048)
     runs: dict[str, list[dict[str, float]]] = {"engine": [], "raw": []}
     with tempfile.TemporaryDirectory() as folder:
         server = raw_server(base, folder)
-
-        def run_engine(index: int) -> None:
-            started = time.perf_counter()
-            request = GenerationRequest(messages=question(index, words), max_tokens=tokens)
-            got = engine.generate(request)
-            seconds = time.perf_counter() - started
-            first = got.first_token_s or seconds
-            runs["engine"].append(rates(got.tokens_in, got.tokens_out, first, seconds))
-
-        def run_raw(index: int) -> None:
-            started = time.perf_counter()
-            prompt = render_chat(question(index, words), "chatml")
-            got = server.handle_completions({"prompt": prompt, "n_predict": tokens, "temperature": 0, "lora": []})
-            seconds = time.perf_counter() - started
-            usage, first = got["usage"], got["timings"]["prompt_ms"] / 1000
-            runs["raw"].append(rates(usage["prompt_tokens"], usage["completion_tokens"], first, seconds))
-
         for index in range(rounds + 1):
-            for run in (run_engine, run_raw) if index % 2 else (run_raw, run_engine):
-                run(index)
-        server = None
+            turns = [lambda n: runs["engine"].append(run_engine(engine, question(n, words), tokens))]
+            turns.append(lambda n: runs["raw"].append(run_raw(server, question(n, words), tokens)))
+            for turn in turns if index % 2 else reversed(turns):
+                turn(index)
     engine.close()
     result: dict[str, Any] = {"base": base.name, "rounds": rounds, "cores": usable_cores()}
     for key in ("prefill_tokens_s", "decode_tokens_s", "seconds"):

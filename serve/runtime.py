@@ -9,6 +9,7 @@ from typing import Any
 
 from agents import trace
 from agents.plan import Planner, RulePlanner
+from agents.run import run
 from agents.state import Context, Conversation, State
 from models.engine import Engine, EngineError, EngineUnavailable
 from models.writer import PointWriter, Writer
@@ -200,7 +201,7 @@ class Runtime:
         answer_id: str | None = None,
         cancel: threading.Event | None = None,
     ) -> Iterator[Event]:
-        """Events of one run (see `agents.graph.run`); the trace is stored before the answer is handed out.
+        """Events of one run (see `agents.run.run`); the trace is stored before the answer is handed out.
 
         Raises:
             QuestionError: see `check`.
@@ -211,8 +212,6 @@ class Runtime:
         vendor_id, family = self.check(question, vendor, machine)
         if talk.vendor and not vendor and not machine:
             vendor_id, family = None, None  # the machine of this conversation, not the shop's default one
-        from agents.graph import run  # noqa: PLC0415 - LangGraph takes half a second to import; `lookup` does without
-
         state: State = {
             "question": question,
             "vendor": vendor_id,

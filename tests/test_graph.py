@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from agents.graph import graph, run
+from agents.graph import graph
 from agents.plan import Plan, PlanError, Planner, PlanStep, RulePlanner, SubQuestion, standard_steps, validate
+from agents.run import run
 from agents.state import Cancelled, Context, Conversation, State
 from agents.trace import new_id
 from models.engine import EngineError

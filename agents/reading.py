@@ -1,0 +1,98 @@
+"""Reading a question: language, machine, codes, the safety screen; and what can be said of it at once.
+
+No LangGraph here: the first words of an exact code must not wait for it to import.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from agents.detect import detect
+from agents.evidence import bring
+from agents.intents import classify
+from agents.judge import judge_part
+from agents.plan import RulePlanner
+from agents.render import first_words
+from agents.safety import Screen, screen
+from agents.state import Conversation, State
+from retrieval.codes import find_codes, vendors_in
+from retrieval.records import Language, Record
+from retrieval.search import Searcher
+from retrieval.tokens import has_chinese
+
+# A longer reply to "which controller?" is a new question that happens to name one.
+LONGEST_REPLY = 60
+
+
+class Reading(Record):
+    """What a question says before anything is looked up. `chosen` is the entry picked among candidates asked about."""
+
+    question: str
+    language: Language
+    vendor: str | None
+    family: str | None
+    chosen: str | None
+    screen: Screen
+    codes: tuple[str, ...]
+
+
+def read_question(state: State) -> Reading:
+    """Read the question of a run, taking up an open question back where the reply answers one."""
+    question = state["question"]
+    verdict = screen(question)
+    talk = Conversation.model_validate(state.get("conversation") or {})
+    language = cast(Language, state.get("language") or ("zh" if has_chinese(question) else talk.language or "en"))
+    vendor, family = state.get("vendor") or talk.vendor, state.get("family") or talk.family
+    chosen = None
+    if verdict.verdict != "danger":
+        question, vendor, family, chosen = _take_up(talk, question, vendor, family)
+    codes = tuple(mention.raw for mention in find_codes(question, vendor=vendor, family=family))
+    return Reading(
+        question=question,
+        language=language,
+        vendor=vendor,
+        family=family,
+        chosen=chosen,
+        screen=verdict,
+        codes=codes,
+    )
+
+
+def _take_up(
+    talk: Conversation, reply: str, vendor: str | None, family: str | None
+) -> tuple[str, str | None, str | None, str | None]:
+    """A short reply to "which controller?" takes up the open question: by number, or by the controller's name."""
+    if not talk.pending_candidates or find_codes(reply):
+        return reply, vendor, family, None
+    named = vendors_in(reply)
+    text = reply.strip().rstrip(".。)）")
+    if text.isdigit():
+        if not 1 <= int(text) <= len(talk.pending_candidates):
+            return talk.pending_question, vendor, family, None  # no such choice: ask again
+        code, entry_id = talk.pending_candidates[int(text) - 1]
+    elif named and len(reply) <= LONGEST_REPLY:
+        fits = [
+            (code, entry_id)
+            for code, entry_id in talk.pending_candidates
+            if code.vendor == named[0][0] and named[0][1] in (None, code.family)
+        ]
+        if len({entry_id for _, entry_id in fits}) != 1:
+            return talk.pending_question, named[0][0], named[0][1], None
+        code, entry_id = fits[0]
+    else:
+        return reply, vendor, family, None
+    return talk.pending_question, code.vendor, code.family, entry_id
+
+
+def certain_words(reading: Reading, searcher: Searcher) -> str:
+    """The row's own facts where the whole question is one code that is certain; empty otherwise."""
+    if reading.screen.verdict == "danger" or len(reading.codes) != 1:
+        return ""
+    parts = RulePlanner().plan(reading.question, reading.vendor, reading.family).parts
+    if len(parts) != 1 or parts[0].mention is None or classify(reading.question, has_code=True) != "alarm":
+        return ""
+    instruction = detect(parts[0], "alarm", reading.question, reading.vendor, reading.family)
+    brought = bring(instruction, searcher, Conversation(), relaxed=False)
+    finding = judge_part(instruction, brought, (), relaxed=False, chosen=reading.chosen)
+    entry = searcher.store.entry(finding.evidence[0].entry_id) if finding.status == "enough" else None
+    return first_words(entry, finding.evidence[0].fault_code, reading.language) if entry is not None else ""
