@@ -189,10 +189,7 @@ def write(state: State, runtime: RunContext) -> Command[Literal["verify"]]:
         if finding.intent == "follow_up":
             drafts.append(draft_next_check(finding.part_id, entry, talk.given, language)[0])
             continue
-        writer, reason = context.writer() if len(entry.of_kind("cause")) > 1 else (None, "")
-        if writer is None and reason:
-            degraded.append(say("deg_writer", language, reason=reason))
-        draft = draft_entry(finding.part_id, state["question"], entry, language, writer, context.cancel)
+        draft = draft_entry(finding.part_id, state["question"], entry, language, context.writer, context.cancel)
         if draft.degraded:
             degraded.append(say("deg_writer", language, reason=draft.degraded))
         drafts.append(draft)

@@ -151,27 +151,35 @@ def order_kept(
 ) -> tuple[list[str], str]:
     """The order of causes that may stand, and a note on what became of the proposal.
 
-    Ids that the entry lacks are dropped, missing ones stay in the entry's order. A cause may pass another only if the
-    question says more of it: otherwise the entry's order (likeliest first) is kept.
+    Causes that the question says more of come first; the proposal decides between those it says equally much of, and
+    only if that is something. All others keep the entry's order (likeliest first). Ids that the entry lacks are
+    dropped.
     """
     foreign = [i for i in proposed if i not in own]
     wish = [i for i in dict.fromkeys(proposed) if i in own]
     wish += [i for i in own if i not in wish]
+    support = support_of(entry, own, question)
+    order = sorted(own, key=lambda i: (-support[i], wish.index(i) if support[i] else own.index(i)))
+    by_words = sorted(own, key=lambda i: -support[i])
+    notes = [f"unknown ids dropped: {', '.join(foreign)}"] if foreign else []
+    if by_words != list(own):
+        notes.append("causes that the question speaks of come first")
+    if order != by_words:
+        notes.append("order among equals from the writer")
+    return order, "; ".join(notes)
+
+
+def open_to_order(entry: KnowledgeEntry, own: Sequence[str], question: str) -> bool:
+    """True if a writer could change anything: two causes of which the question says equally much, and something."""
+    counts = [count for count in support_of(entry, own, question).values() if count]
+    return len(counts) != len(set(counts))
+
+
+def support_of(entry: KnowledgeEntry, own: Sequence[str], question: str) -> dict[str, int]:
+    """How many words of the question speak for each item: those that are not in every question about the entry."""
     language: Language = "zh" if has_chinese(question) else "en"
     asked = set(tokenize(question)) - _common(entry, language)
-    support = {i: len(asked & set(tokenize(_text(entry, i, language)))) for i in own}
-    order = list(own)
-    for position, cause in enumerate(wish):
-        at = order.index(cause)
-        while at > position and support[cause] > support[order[at - 1]]:
-            order[at - 1], order[at] = order[at], order[at - 1]
-            at -= 1
-    notes = [f"unknown ids dropped: {', '.join(foreign)}"] if foreign else []
-    if order != wish:
-        notes.append("order of the entry kept where the question does not support the change")
-    elif order != list(own):
-        notes.append("order of causes from the writer")
-    return order, "; ".join(notes)
+    return {i: len(asked & set(tokenize(_text(entry, i, language)))) for i in own}
 
 
 def _text(entry: KnowledgeEntry, item_id: str, language: Language) -> str:

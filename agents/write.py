@@ -7,14 +7,17 @@ Checks, steps and actions keep the entry's order (cheap and harmless first): no 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agents.render import DraftLine, render, section_ids
-from agents.verify import order_kept
+from agents.verify import open_to_order, order_kept
 from agents.wording import say
 from models.engine import EngineError
-from models.writer import Writer, WriterItem, WriterTask
+from models.writer import Writer, WriterItem, WriterOutput, WriterTask
 from retrieval.records import KnowledgeEntry, Language, Record
+
+# gives the writer, or None and why there is none; may take the time to load an engine
+WriterSource = Callable[[], tuple[Writer | None, str]]
 
 
 class Draft(Record):
@@ -35,39 +38,50 @@ def draft_entry(
     question: str,
     entry: KnowledgeEntry,
     language: Language,
-    writer: Writer | None,
+    writer: WriterSource,
     cancel: threading.Event | None = None,
 ) -> Draft:
-    """All sections of an entry, causes in the order that the writer proposes where that order may stand."""
+    """All sections of an entry, the causes in the order that fits the question.
+
+    The writer is only called where it could change something; asking for it may load the engine.
+    """
     causes = [item.id for item in entry.items if item.kind == "cause"]
-    order, lead, note, degraded, tokens = causes, "", "", "", (0, 0)
-    if writer is not None and len(causes) > 1:
-        task = WriterTask(
-            question=question,
-            language=language,
-            machine="",
-            tried=(),
-            items=tuple(WriterItem(id=i, kind="cause", text=render(entry, i, language) or "") for i in causes),
-        )
-        try:
-            output = writer.point(task, cancel=cancel)
-            order, note = order_kept(entry, causes, output.order, question)
-            lead, tokens = output.lead, (output.tokens_in, output.tokens_out)
-            if output.finish not in ("stop", "cancelled"):
-                degraded = say("deg_cut", language, seconds=f"{output.seconds:.0f}")
-        except EngineError as error:
-            degraded = str(error)
-    lines = _lines(entry, section_ids(entry), {"cause": order}, language)
+    output, degraded = None, ""
+    if open_to_order(entry, causes, question):
+        output, degraded = _proposal(question, entry, causes, language, writer, cancel)
+    order, note = order_kept(entry, causes, output.order if output else (), question)
     return Draft(
         part_id=part_id,
         entry_id=entry.id,
-        lines=lines,
-        lead=lead,
+        lines=_lines(entry, section_ids(entry), {"cause": order}, language),
+        lead=output.lead if output else "",
         note=note,
         degraded=degraded,
-        tokens_in=tokens[0],
-        tokens_out=tokens[1],
+        tokens_in=output.tokens_in if output else 0,
+        tokens_out=output.tokens_out if output else 0,
     )
+
+
+def _proposal(
+    question: str,
+    entry: KnowledgeEntry,
+    causes: Sequence[str],
+    language: Language,
+    source: WriterSource,
+    cancel: threading.Event | None,
+) -> tuple[WriterOutput | None, str]:
+    """What the writer proposes, and why it did not or not in full."""
+    writer, reason = source()
+    if writer is None:
+        return None, reason
+    items = tuple(WriterItem(id=i, kind="cause", text=render(entry, i, language) or "") for i in causes)
+    try:
+        output = writer.point(WriterTask(question=question, language=language, items=items), cancel=cancel)
+    except EngineError as error:
+        return None, str(error)
+    if output.finish in ("stop", "cancelled"):
+        return output, ""
+    return output, say("deg_cut", language, seconds=f"{output.seconds:.0f}")
 
 
 def draft_next_check(

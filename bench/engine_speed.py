@@ -84,7 +84,10 @@ def measure(base: Path, rounds: int, words: int, tokens: int) -> dict[str, Any]:
 def rates(tokens_in: int, tokens_out: int, first_s: float, seconds: float) -> dict[str, float]:
     decode = (tokens_out - 1) / max(seconds - first_s, 1e-9)
     return {
-        "prefill_tokens_s": tokens_in / first_s, "decode_tokens_s": decode, "seconds": seconds, "tokens_out": tokens_out
+        "prefill_tokens_s": tokens_in / first_s,
+        "decode_tokens_s": decode,
+        "seconds": seconds,
+        "tokens_out": tokens_out,
     }
 
 

@@ -60,7 +60,10 @@ def cases() -> str:
                 answer["kind"], "answers"
             )
             grounded = f" ({answer['grounded']:.0%} of its lines name a source)" if answer["kind"] == "answer" else ""
-            rows.append(f"| {asked} | {shows} | {kind}{grounded} | {first_line(answer)} |")
+            first = first_line(answer)
+            if answer["clarify"]:
+                first += " " + "; ".join(f"{c['label']}: {c['meaning']}" for c in answer["clarify"]["candidates"])
+            rows.append(f"| {asked} | {shows} | {kind}{grounded} | {first} |")
         runtime.close()
     return "\n".join(rows)
 

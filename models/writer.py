@@ -144,7 +144,7 @@ class PointWriter:
             )
         return WriterOutput(
             order=order,
-            lead=_short(lead),
+            lead=_short("" if lead in request.messages[0].content else lead),  # an untrained base repeats its order
             tokens_in=answer.tokens_in,
             tokens_out=answer.tokens_out,
             seconds=time.monotonic() - started,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +24,7 @@ from retrieval.errors import StoreUnusable
 from retrieval.records import FaultCode, KnowledgeEntry
 
 SCHEMA_VERSION = 2
+BUSY_TIMEOUT_S = 30.0
 # Rows of an older schema go: the next sync writes them anew from the files. Embeddings stay.
 _SCHEMA = """
 DROP TABLE IF EXISTS code;
@@ -75,9 +77,9 @@ class KnowledgeStore:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(self.path, timeout=30.0)
+            connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S)
             try:
-                connection.execute("PRAGMA journal_mode = WAL")
+                self._write_ahead(connection)
                 connection.execute("PRAGMA synchronous = NORMAL")
                 with connection:
                     yield connection
@@ -85,6 +87,19 @@ class KnowledgeStore:
                 connection.close()
         except sqlite3.DatabaseError as error:
             raise StoreUnusable(f"{self.path}: {error}.", self._mend(error)) from error
+
+    def _write_ahead(self, connection: sqlite3.Connection) -> None:
+        # SQLite does not wait for another process here, whatever the timeout says
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                    connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
 
     def _mend(self, error: sqlite3.DatabaseError) -> str:
         reason = str(error)

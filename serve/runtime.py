@@ -225,8 +225,6 @@ class Runtime:
                 if answer_id is not None:
                     event["answer"]["id"] = answer_id
                 self._keep(question, event)
-            elif event["type"] == "step" and event["step"] == "plan":
-                self.writer.start()
             yield event
 
     def answer(self, question: str, **options: Any) -> Event:

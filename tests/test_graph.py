@@ -150,9 +150,10 @@ def test_parameters_are_looked_up_exactly(fake_searcher: Searcher) -> None:
 
 
 def test_a_writer_cannot_change_what_is_said(fake_searcher: Searcher) -> None:
-    plain, _ = ask(fake_searcher, "SV0401 fanuc")
+    question = "SV0401 fanuc: contactor or cable?"
+    plain, _ = ask(fake_searcher, question)
     for writer in (Proposes(["zz", "c9"]), Proposes([]), Proposes(["c3", "c3", "c2", "c1"]), Proposes(["s1", "a1"])):
-        answer, event = ask(fake_searcher, "SV0401 fanuc", writer=writer)
+        answer, event = ask(fake_searcher, question, writer=writer)
         assert writer.tasks and all(item.kind == "cause" for item in writer.tasks[0].items)
         assert {(i.entry_id, i.item_id, i.text) for s in answer.sections for i in s.items} == {
             (i.entry_id, i.item_id, i.text) for s in plain.sections for i in s.items
@@ -173,13 +174,13 @@ def test_a_writer_cannot_change_what_is_said(fake_searcher: Searcher) -> None:
     ],
 )
 def test_a_lying_lead_never_reaches_the_answer(fake_searcher: Searcher, lead: str) -> None:
-    answer, event = ask(fake_searcher, "SV0401 fanuc", writer=Proposes(["c1"], lead))
+    answer, event = ask(fake_searcher, "SV0401 fanuc: contactor or cable?", writer=Proposes(["c1"], lead))
     assert lead not in answer.text
     assert step(event, "verify")["lead_rejected"]
 
 
 def test_a_writer_that_fails_leaves_the_entry_and_says_so(fake_searcher: Searcher) -> None:
-    answer, _ = ask(fake_searcher, "SV0401 fanuc", writer=Fails())
+    answer, _ = ask(fake_searcher, "SV0401 fanuc: contactor or cable?", writer=Fails())
     assert answer.kind == "answer" and any("the engine fell over" in note for note in answer.degraded)
 
 

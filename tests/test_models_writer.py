@@ -110,6 +110,11 @@ def test_a_lead_has_at_most_thirty_words() -> None:
     assert PointWriter(scripted('{"order":["k1"]}')).point(TASK).lead == ""
 
 
+def test_a_lead_that_only_repeats_the_prompt_is_dropped() -> None:
+    text = '{"order":["k1"],"lead":"one sentence of at most 30 words, no numbers"}'
+    assert PointWriter(scripted(text), lead=True).point(TASK).lead == ""
+
+
 def test_one_item_needs_no_model() -> None:
     task = TASK.model_copy(update={"items": ITEMS[:1]})
     assert PointWriter(ScriptedEngine([])).point(task).order == ("c1",)

@@ -140,6 +140,23 @@ class TestAtOnce:
         assert [finish(process) for process in processes] == ["200 200\n"] * 6
         assert not KnowledgeStore(home).sync(base)
 
+    def test_processes_that_open_new_homes_at_once_wait_for_each_other(self, tmp_path: Path) -> None:
+        """SQLite gives up at once, not after its timeout, where two turn a new file to write-ahead logging."""
+        code = (
+            "import sys\nfrom pathlib import Path\nfrom retrieval.store import KnowledgeStore\n"
+            "print('here', flush=True)\nroot, go = map(Path, sys.argv[1:])\nwhile not go.exists(): pass\n"
+            "for n in range(150):\n"
+            "    store = KnowledgeStore(root / str(n))\n"
+            "    store.put_embeddings('e', {'h': b'1'})\n    assert store.counts() == {'codes': 0}\n"
+        )
+        processes = [spawn(code, tmp_path, tmp_path / "go") for _ in range(5)]
+        for process in processes:
+            assert process.stdout is not None
+            process.stdout.readline()
+        (tmp_path / "go").touch()
+        for process in processes:
+            finish(process)
+
     def test_a_reader_sees_the_old_base_or_the_new_one(self, home: Path, tmp_path: Path) -> None:
         small, large = write(tmp_path / "s", alarm(1)), write(tmp_path / "l", *[alarm(n) for n in range(1, 200)])
         store = KnowledgeStore(home)

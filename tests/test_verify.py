@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.render import DraftLine, render, section_ids
-from agents.verify import carried_by, order_kept, verify_lead, verify_lines
+from agents.verify import carried_by, open_to_order, order_kept, verify_lead, verify_lines
 from agents.write import draft_entry
 from retrieval.records import KnowledgeEntry, Language
 
@@ -270,10 +270,21 @@ def test_a_lead_stands_only_if_one_item_carries_it(lead: str, stands: bool) -> N
 def test_order_is_kept_unless_the_question_supports_the_change() -> None:
     own = ["c1", "c2", "c3"]
     assert order_kept(ENTRY, own, ["c3", "c2", "c1"], "SV0401 on my lathe")[0] == own
-    order, note = order_kept(ENTRY, own, ["c3", "c1", "c2"], "SV0401 and the amplifier fan stopped")
-    assert order == ["c3", "c1", "c2"] and "writer" in note
+    for proposed in (["c3", "c1", "c2"], ["c1", "c2", "c3"], []):
+        order, note = order_kept(ENTRY, own, proposed, "SV0401 and the amplifier fan stopped")
+        assert order == ["c3", "c1", "c2"] and "the question speaks of" in note
     order, note = order_kept(ENTRY, own, ["c9", "c2", "x1"], "the contactor does not pull in")
     assert order == ["c2", "c1", "c3"] and "unknown ids dropped: c9, x1" in note
+    order, note = order_kept(ENTRY, own, ["c2", "c1", "c3"], "chain or contactor?")
+    assert order == ["c2", "c1", "c3"] and "from the writer" in note
+
+
+def test_a_writer_is_only_asked_where_it_could_change_something() -> None:
+    own = ["c1", "c2", "c3"]
+    assert not open_to_order(ENTRY, own, "SV0401")
+    assert not open_to_order(ENTRY, own, "SV0401 and the amplifier fan stopped")
+    assert open_to_order(ENTRY, own, "SV0401: chain or contactor?")
+    assert open_to_order(ENTRY, own, "SV0401：急停回路断开，主接触器不吸合？")
     assert order_kept(ENTRY, own, [], "anything")[0] == own
 
 
@@ -283,5 +294,5 @@ def test_carried_by_reads_full_width_numbers() -> None:
 
 
 def test_a_draft_without_a_writer_is_the_entry_itself() -> None:
-    draft = draft_entry("q1", "SV0401", ENTRY, "en", None)
+    draft = draft_entry("q1", "SV0401", ENTRY, "en", lambda: (None, ""))
     assert draft.lines == honest("en")

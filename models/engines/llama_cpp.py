@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
@@ -24,17 +23,15 @@ from typing import Any
 from models.engine import (
     AdapterUnknown,
     EngineError,
-    EngineTimeout,
     EngineUnavailable,
-    Finish,
     Generation,
     GenerationRequest,
     LabelScores,
     Message,
     OnText,
-    PromptTooLong,
     next_step_for_adapter,
 )
+from models.engines.llama_run import Run
 from models.engines.llama_server import LlamaServer, usable_cores
 from models.gguf import why_adapter_does_not_fit, why_unusable
 from models.prompts import TEMPLATE_IDS, render_chat
@@ -174,10 +171,10 @@ class LlamaCppEngine:
         timeout_s: float,
         cancel: Event | None,
         on_text: OnText | None,
-    ) -> _Run:
+    ) -> Run:
         if adapter is not None and adapter not in self.adapters:
             raise next_step_for_adapter(adapter, self.adapters)
-        run = _Run(timeout_s, cancel, self._server.closing, on_text, self.context_tokens)
+        run = Run(timeout_s, cancel, self._server.closing, on_text, self.context_tokens)
         scales = [{"id": i, "scale": float(name == adapter)} for i, name in enumerate(self.adapters)]
         full = {
             **body,
@@ -200,89 +197,6 @@ class LlamaCppEngine:
         finally:
             completion.stop()
         return run
-
-
-class _Run:
-    """What one streamed completion has brought so far, and whether it has to end."""
-
-    def __init__(
-        self, timeout_s: float, cancel: Event | None, closing: Event, on_text: OnText | None, context_tokens: int
-    ) -> None:
-        self._started = time.monotonic()
-        self._timeout_s = timeout_s
-        self._events = [event for event in (cancel, closing) if event is not None]
-        self._closing = closing
-        self._on_text = on_text
-        self._context_tokens = context_tokens
-        self._pieces: list[str] = []
-        self._finish: Finish | None = None
-        self._error: dict[str, Any] | None = None
-        self._tokens_in = 0
-        self._tokens_out = 0
-        self._first_token_s: float | None = None
-        self._in_prompt = False
-        self.top_logprobs: dict[int, float] = {}
-
-    def must_stop(self) -> bool:
-        """Whether it was cancelled or is out of time; the first reason seen stays."""
-        if self._finish is None:
-            if any(event.is_set() for event in self._events):
-                self._finish = "cancelled"
-            elif time.monotonic() - self._started > self._timeout_s:
-                self._finish = "timeout"
-        return self._finish is not None
-
-    def take(self, chunk: dict[str, Any]) -> bool:
-        """Read one chunk, or an empty one where none came; True ends the completion."""
-        if not chunk:
-            return self.must_stop()
-        if "error" in chunk:
-            self._error = chunk["error"]
-            return True
-        if progress := chunk.get("prompt_progress"):
-            self._in_prompt = True
-            self._tokens_in = int(progress["total"])
-        if timings := chunk.get("timings"):
-            self._tokens_out = int(timings["predicted_n"])
-        choice = chunk["choices"][0]
-        if self._first_token_s is None and self._tokens_out:
-            self._first_token_s = time.monotonic() - self._started
-        if logprobs := choice.get("logprobs"):
-            top = logprobs["content"][0]["top_logprobs"]
-            self.top_logprobs = {int(one["id"]): float(one["logprob"]) for one in top if one["logprob"] is not None}
-        if choice["text"]:
-            self._pieces.append(choice["text"])
-            if self._on_text is not None:
-                self._on_text(choice["text"])
-        if choice["finish_reason"]:
-            self._finish = "length" if choice["finish_reason"] == "length" else "stop"
-            usage = chunk.get("usage", {})
-            self._tokens_in = int(usage.get("prompt_tokens", self._tokens_in))
-            self._tokens_out = int(usage.get("completion_tokens", self._tokens_out))
-            return False
-        return self.must_stop()
-
-    def result(self) -> Generation:
-        """The generation, or the error that stands for it."""
-        if self._error is not None:
-            if self._error.get("type") == "exceed_context_size_error":
-                raise PromptTooLong(int(self._error.get("n_prompt_tokens", 0)), self._context_tokens)
-            raise EngineError(f"llama.cpp refused the request: {self._error.get('message', self._error)}")
-        if self._finish is None:
-            raise EngineError("llama.cpp ended without a result. Next: run it again, or build the engine anew")
-        if self._tokens_out == 0 and self._closing.is_set():
-            raise EngineUnavailable("this engine is closed. Next: build a new one")
-        if self._tokens_out == 0 and self._finish == "timeout":
-            where = "reading the prompt" if self._in_prompt else "waiting for its turn"
-            raise EngineTimeout(self._timeout_s, where)
-        return Generation(
-            text="".join(self._pieces),
-            finish=self._finish,
-            tokens_in=self._tokens_in,
-            tokens_out=self._tokens_out,
-            seconds=time.monotonic() - self._started,
-            first_token_s=self._first_token_s,
-        )
 
 
 def _check_files(base: Path, adapters: Mapping[str, Path], sha256: str | None) -> None:

@@ -100,8 +100,8 @@ class LlamaServer:
         params.cache_ram_mib = 0  # by default up to 8 GiB of old prompts are kept
         try:
             server = xllamacpp.Server(params)
-            # Its loop starts in a thread; freeing the server before it has begun waits forever. One token proves that it
-            # runs, and warms it up.
+            # Its loop starts in a thread; freeing the server before it has begun waits forever. One token proves that
+            # it runs, and warms it up.
             scales = [{"id": index, "scale": 0.0} for index in range(len(adapters))]
             server.handle_completions({"prompt": "a", "n_predict": 1, "cache_prompt": False, "lora": scales})
             return server
