@@ -18,6 +18,8 @@ from retrieval.tokens import has_chinese, tokenize
 
 # Share of a free line's words that its cited item must hold. Stop words do not count.
 MIN_COVERED = 0.85
+# Share of the most words that speak for one cause from which on another is spoken of about equally.
+MUCH = 0.75
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NEGATION = re.compile(
     r"\b(?:no|not|never|none|neither|nor|without|cannot|can't|don't|doesn't|isn't|aren't|won't|needn't|unnecessary|avoid|skip|ignore)\b"
@@ -151,16 +153,19 @@ def order_kept(
 ) -> tuple[list[str], str]:
     """The order of causes that may stand, and a note on what became of the proposal.
 
-    Causes that the question says more of come first; the proposal decides between those it says equally much of, and
-    only if that is something. All others keep the entry's order (likeliest first). Ids that the entry lacks are
-    dropped.
+    Causes that the question says more of come first; the proposal decides between those it says about equally much
+    of, and only if that is something. All others keep the entry's order (likeliest first). Ids that the entry lacks
+    are dropped.
     """
     foreign = [i for i in proposed if i not in own]
     wish = [i for i in dict.fromkeys(proposed) if i in own]
-    wish += [i for i in own if i not in wish]
     support = support_of(entry, own, question)
-    order = sorted(own, key=lambda i: (-support[i], wish.index(i) if support[i] else own.index(i)))
+    tiers = _tiers(support)
     by_words = sorted(own, key=lambda i: -support[i])
+    order = by_words
+    if wish:
+        wish += [i for i in by_words if i not in wish]
+        order = sorted(by_words, key=lambda i: (-tiers[i], wish.index(i) if tiers[i] else own.index(i)))
     notes = [f"unknown ids dropped: {', '.join(foreign)}"] if foreign else []
     if by_words != list(own):
         notes.append("causes that the question speaks of come first")
@@ -170,9 +175,15 @@ def order_kept(
 
 
 def open_to_order(entry: KnowledgeEntry, own: Sequence[str], question: str) -> bool:
-    """True if a writer could change anything: two causes of which the question says equally much, and something."""
-    counts = [count for count in support_of(entry, own, question).values() if count]
-    return len(counts) != len(set(counts))
+    """True if a writer could change anything: of two causes the question says about equally much, and something."""
+    spoken_of = [tier for tier in _tiers(support_of(entry, own, question)).values() if tier]
+    return len(spoken_of) != len(set(spoken_of))
+
+
+def _tiers(support: Mapping[str, int]) -> dict[str, int]:
+    """2 for what the question says most of, 1 for what it says less of, 0 for what it is silent about."""
+    most = max(support.values(), default=0)
+    return {i: 2 if count and count >= MUCH * most else 1 if count else 0 for i, count in support.items()}
 
 
 def support_of(entry: KnowledgeEntry, own: Sequence[str], question: str) -> dict[str, int]:

@@ -105,6 +105,8 @@ class KnowledgeStore:
         reason = str(error)
         if "full" in reason or "disk I/O" in reason:  # a quota or a file size limit shows as the second
             return "free disk space and run the command again; what was stored before is intact."
+        if "locked" in reason:
+            return "another process is writing it; wait until that one is done and run the command again."
         if "malformed" in reason or "not a database" in reason or "no such" in reason:
             return self._aside
         return "check that the folder exists and can be written, then run the command again."

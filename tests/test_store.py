@@ -182,6 +182,20 @@ class TestAtOnce:
         assert seen
 
 
+    def test_a_writer_that_never_ends_is_named(
+        self, home: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = KnowledgeStore(home)
+        monkeypatch.setattr(store_module, "BUSY_TIMEOUT_S", 0.1)
+        other = sqlite3.connect(store.path)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnusable, match="locked") as caught:
+            store.sync(base)
+        assert "another process is writing it" in caught.value.next_step
+        other.close()
+        assert store.sync(base)
+
+
 class TestDamage:
     @pytest.mark.parametrize("kind", ["words", "torn pages", "cut short"])
     def test_a_damaged_file_is_named_and_moved_aside(self, home: Path, base: Path, kind: str) -> None:

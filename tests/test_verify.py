@@ -284,7 +284,7 @@ def test_a_writer_is_only_asked_where_it_could_change_something() -> None:
     assert not open_to_order(ENTRY, own, "SV0401")
     assert not open_to_order(ENTRY, own, "SV0401 and the amplifier fan stopped")
     assert open_to_order(ENTRY, own, "SV0401: chain or contactor?")
-    assert open_to_order(ENTRY, own, "SV0401：急停回路断开，主接触器不吸合？")
+    assert open_to_order(ENTRY, own, "SV0401：急停回路断开，还是接触器？")
     assert order_kept(ENTRY, own, [], "anything")[0] == own
 
 
