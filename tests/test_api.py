@@ -31,7 +31,7 @@ from serve.api import create_app, is_local
 from serve.runtime import MAX_QUESTION, Runtime
 from serve.settings import Settings
 
-EXACT = "FANUC 0i-MF shows SV0401 after releasing the e-stop"
+EXACT = "FANUC 0i-MF shows SV0401: contactor or cable?"  # two causes equally named: the writer is asked
 SCRIPT = Path(sys.executable).parent / "faultwright"
 Body = dict[str, Any]
 Make = Callable[[Settings], Engine]
