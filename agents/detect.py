@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 from agents.plan import SubQuestion
-from retrieval.codes import fold, vendors_in
+from agents.safety import plain
+from retrieval.codes import vendors_in
 from retrieval.records import CodeMention, EntryKind, Intent, Record
 
 _PARAMETER_NUMBER = re.compile(
@@ -77,6 +78,6 @@ def detect(part: SubQuestion, intent: Intent, question: str, vendor: str | None,
 
 def parameters_in(text: str) -> tuple[str, ...]:
     """Numbers of parameters named as such in the text, in order."""
-    folded, _ = fold(text)
+    folded = plain(text)
     found = (next(group for group in match.groups() if group) for match in _PARAMETER_NUMBER.finditer(folded))
     return tuple(dict.fromkeys(found))

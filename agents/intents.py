@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-from agents.safety import screen
-from retrieval.codes import fold
+from agents.safety import plain, screen
 from retrieval.records import Intent
 
 _REPORT = re.compile(
@@ -54,7 +53,7 @@ def classify(text: str, has_code: bool) -> Intent | None:
     `has_code` is whether a fault code was found in it. Danger comes first and a found code outweighs all but danger,
     a report and a follow-up.
     """
-    folded, _ = fold(text)
+    folded = plain(text)
     ordered: tuple[tuple[bool, Intent], ...] = (
         (screen(text).verdict == "danger", "danger"),
         (bool(_REPORT.search(folded)), "report"),
@@ -69,17 +68,17 @@ def classify(text: str, has_code: bool) -> Intent | None:
 
 def about_a_machine(text: str) -> bool:
     """True if a word of the trade stands in the text."""
-    return _MACHINE.search(fold(text)[0]) is not None
+    return _MACHINE.search(plain(text)) is not None
 
 
 def has_symptom(text: str) -> bool:
     """True if the text says that something behaves badly."""
-    return _SYMPTOM.search(fold(text)[0]) is not None
+    return _SYMPTOM.search(plain(text)) is not None
 
 
 def is_follow_up(text: str) -> bool:
     """True if the text says what was tried or asks for the next step."""
-    return _FOLLOW_UP.search(fold(text)[0]) is not None
+    return _FOLLOW_UP.search(plain(text)) is not None
 
 
 def _backup(text: str) -> bool:

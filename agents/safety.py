@@ -116,6 +116,7 @@ _HARMLESS = re.compile(
     | muting\s+(?:lamp|light|indicator|sensor) | (?:fault|alarm|error)\s+(?:reset|clear) | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_SPACE = re.compile(r"\s+")
 _CLAUSE = re.compile(r"[.?!;。？！；\n]+")
 _STOP_TEST = re.compile(
     r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验",
@@ -131,13 +132,21 @@ class Screen(Record):
     defeat: str = ""
 
 
+def plain(text: str) -> str:
+    """Text as the patterns read it: full-width forms folded, each run of white space one space.
+
+    The patterns allow optional spaces in many places; a run of thousands would cost them minutes.
+    """
+    return _SPACE.sub(" ", fold(text)[0])
+
+
 def screen(text: str) -> Screen:
     """Screen a question, or any text that could tell how to defeat a safeguard.
 
     "danger": it asks for a way to defeat; "near": safeguard and defeat meet, but to restore, find or test; else
     "clear".
     """
-    folded, _ = fold(text)
+    folded = plain(text)
     worst = Screen(verdict="clear")
     for clause in _CLAUSE.split(folded):
         found = _screen_clause(clause)
@@ -177,5 +186,5 @@ def _screen_clause(clause: str) -> Screen:
 
 def checks_a_safeguard(text: str) -> bool:
     """True if the text is about checking or repairing a safeguard: answered with its procedure."""
-    folded, _ = fold(text)
+    folded = plain(text)
     return bool(_SAFEGUARDS.search(folded) and _STOP_TEST.search(folded))

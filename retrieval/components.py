@@ -52,5 +52,5 @@ _PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TABL
 @lru_cache(maxsize=2048)
 def components_in(text: str) -> frozenset[str]:
     """Concepts of machine parts that the text names."""
-    folded, _ = fold(text)
+    folded = re.sub(r"\s+", " ", fold(text)[0])  # the patterns allow optional spaces: a long run would cost minutes
     return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(folded))

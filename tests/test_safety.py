@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from agents.detect import parameters_in
+from agents.intents import classify
+from agents.plan import RulePlanner
 from agents.render import render, section_ids
 from agents.safety import checks_a_safeguard, screen
 from retrieval.base import knowledge_files, load_entries, starter_folder
+from retrieval.components import components_in
 from retrieval.records import Language
 
 QUESTIONS = [
@@ -93,3 +97,21 @@ def test_a_question_about_checking_a_safeguard_is_known() -> None:
     assert checks_a_safeguard("how do I test the door switch")
     assert checks_a_safeguard("怎么检测门开关")
     assert not checks_a_safeguard("how do I test the spindle")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "door" + " " * 3990 + "x", "door\t" * 800, "door" + "-" * 3990, "safety " * 570, "bypass the " * 360, "short " * 660,
+        "把" * 3990 + "短路", "门开着" * 1300, "run " + "x " * 1900 + "with the door open", "1" * 4000, "SV" * 2000, "." * 4000,
+        "parameter" + " " * 3990, "how can i " * 400,
+    ],
+)  # fmt: skip
+def test_no_text_of_the_longest_length_holds_the_patterns_up(text: str) -> None:
+    # no clock: a pattern that backtracks without bound would take minutes here and be seen
+    screen(text)
+    checks_a_safeguard(text)
+    classify(text, has_code=False)
+    parameters_in(text)
+    components_in(text)
+    RulePlanner().plan(text)
