@@ -44,8 +44,14 @@ _TABLE: dict[str, str] = {
     "light": r"\b(?:work\s?lights?|work\s?lamps?|tower\s+light|beacon)\b|照明|工作灯|三色灯|灯管",
     "filter_fan": r"\b(?:fans?|filters?|air\s?con\w*|heat\s+exchang\w+)\b|风扇|过滤网|空调|热交换",
     "bar_feeder": r"\b(?:bar\s?feed\w*|robots?|loader|part\s+catcher)\b|送料|料机|机器人|桁架|接料",
+    "household": r"\b(?:phones?|smartphones?|laptops?|e-?bikes?|bicycles?|bikes?|cars?|trucks?|garage|hair\s?dryers?|washing\s+machines?|dishwashers?|fridges?|smoke\s+(?:alarm|detector)s?|toys?|rc\s+car|houses?|drones?)\b|手机|笔记本电脑|电动(?:自行)?车|自行车|汽车|轿车|车库|吹风机|洗衣机|洗碗机|冰箱|烟雾报警器|玩具|遥控车|家里|孩子|股票|无人机",
     "wire_laser": r"\b(?:laser|plasma|edm|wire\s+cut\w*|3d\s+print\w*)\b|激光|等离子|电火花|线切割|慢走丝",
 }
+# What an entry must speak of if the question does, whatever else the two share: a subject of its own, not a circumstance.
+SUBJECTS = frozenset(
+    "hydraulic tool_changer turret tailstock conveyor probe pallet gearbox rotary network"
+    " window light bar_feeder wire_laser household".split()
+)
 _PATTERNS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TABLE.items()}
 
 
@@ -54,3 +60,8 @@ def components_in(text: str) -> frozenset[str]:
     """Concepts of machine parts that the text names."""
     folded = re.sub(r"\s+", " ", fold(text)[0])  # the patterns allow optional spaces: a long run would cost minutes
     return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(folded))
+
+
+def off_part(asked_about: frozenset[str], spoken_of: frozenset[str]) -> bool:
+    """True if a question must not be answered from an entry: they share no part, or a subject of the question's is missing."""
+    return bool(asked_about) and (not asked_about & spoken_of or bool(asked_about & SUBJECTS - spoken_of))

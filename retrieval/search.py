@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from retrieval import index as index_files
-from retrieval.components import components_in
+from retrieval.components import components_in, off_part
 from retrieval.embed import Embedder, similarity
 from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch
 from retrieval.index import Progress, SearchIndex
@@ -153,14 +153,13 @@ class Searcher:
             matched = tuple(name for name, pool in pools.items() if entry_id in pool)
             words = min(1.0, index.coverage(tokens, position[entry_id]) / FULL_COVERAGE)
             value = words if lost else (1 - WORD_SHARE) * by_vector.get(entry_id, 0.0) + WORD_SHARE * words
-            spoken_of = index.components(entry_id)
             found.append(
                 Evidence(
                     entry_id=entry_id,
                     similarity=round(value, 4),
                     matched_by=matched,
                     rank_score=round(fused[entry_id], 6),
-                    off_part=bool(asked_about) and not asked_about & spoken_of,
+                    off_part=off_part(asked_about, index.components(entry_id)),
                 )
             )
         return tuple(found)

@@ -51,8 +51,8 @@ def test_covered_questions_find_their_guide_and_others_are_turned_away(real_sear
             count(f"{group} turned away {language}", not answered)
     print("\n" + "\n".join(f"{name}: {hits} of {total}" for name, (hits, total) in sorted(counts.items())))
     for language in ("en", "zh"):
-        assert counts[f"guide right {language}"][0] >= 30, "of 48"
+        assert counts[f"guide right {language}"][0] >= 32, "of 48"
         assert counts[f"guide named {language}"][0] >= 34, "of 48"
         assert counts[f"guide wrong and not named {language}"][0] <= 7, "of 48"
         assert counts[f"uncovered turned away {language}"][0] >= 26, "of 30"
-        assert counts[f"off_topic turned away {language}"][0] >= 17, "of 20"
+        assert counts[f"off_topic turned away {language}"][0] >= 18, "of 20"
