@@ -24,8 +24,8 @@ from serve.runtime import Runtime, default_engine
 from serve.settings import Settings, load_settings
 
 KINDS: dict[str, tuple[str, ...]] = {
-    "exact code, en": ("FANUC SV0401", "FANUC SV0410", "Haas alarm 103", "grbl ALARM:1", "Siemens 25000"),
-    "exact code, zh": ("发那科 SV0401 报警", "发那科 SV0410 报警", "哈斯 103号报警", "西门子 25000 报警"),
+    "exact code, en": ("FANUC SV0401", "FANUC SV0410", "Haas alarm 103", "grbl ALARM:1", "Siemens 25050"),
+    "exact code, zh": ("发那科 SV0401 报警", "发那科 SV0410 报警", "哈斯 103号报警", "西门子 25050 报警"),
     "symptom, en": ("spindle speed fluctuates and it makes a noise", "the X axis jerks when it moves slowly"),
     "symptom, zh": ("主轴转速波动大，有异响", "X轴低速移动时爬行抖动"),
     "asks back": ("alarm 103", "alarm 2"),

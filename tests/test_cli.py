@@ -344,7 +344,7 @@ def test_chat_moves_on_to_another_machine_than_its_option() -> None:
         (["１０３"], ["--vendor", "haas/ngc"], "haas/103"),
         (["ALARM:1"], [], "grbl/alarm-1"),
         (["error:9"], [], "grbl/error-9"),
-        (["25000"], ["--vendor", "siemens"], "siemens/sinumerik-25000"),
+        (["25050"], ["--vendor", "siemens"], "siemens/sinumerik-25050"),
         (["F30005"], [], "siemens/sinamics-f30005"),
     ],
 )
