@@ -36,6 +36,8 @@ from retrieval.records import (
 )
 from retrieval.store import KnowledgeStore
 
+# Below this similarity an answer says that its guide is only the closest one there is.
+SURE = 0.65
 _REASONS = {
     "unknown_code": "unknown_code",
     "unknown_parameter": "unknown_code",
@@ -213,6 +215,8 @@ def _block(
     language: Language,
 ) -> str:
     lines = [heading(entry, asked, language)]
+    if finding.evidence[0].similarity < SURE:
+        lines.insert(0, say("closest", language))
     if lead:
         lines.append(lead)
     lines += [section_text(entry, section, language) for section in sections]

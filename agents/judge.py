@@ -15,10 +15,13 @@ from agents.intents import about_a_machine
 from retrieval.components import components_in
 from retrieval.records import Evidence, Intent, Record
 from retrieval.search import MIN_SIMILARITY
+from retrieval.tokens import tokenize
 
 Status = Literal["enough", "nothing", "unknown_code", "unknown_parameter", "ambiguous", "out_of_scope"]
 # An entry this close behind the best one may be what was meant: it is named, not merged in.
 NEAR_MARGIN = 0.08
+# One word says too little to choose an entry by: "alarm", "报警".
+LEAST_WORDS = 2
 # A question without a word of the trade has to be that much nearer: hair dryers overheat too.
 OFF_TOPIC_MARGIN = 0.15
 MAX_RELATED = 3
@@ -112,6 +115,8 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
     """The best-ranked entry over the threshold that speaks of the parts asked about, and what is close behind it."""
     on_topic = about_a_machine(instruction.text) or bool(components_in(instruction.text))
     needed = MIN_SIMILARITY if on_topic else MIN_SIMILARITY + OFF_TOPIC_MARGIN
+    if len(set(tokenize(instruction.text))) < LEAST_WORDS:
+        return ("nothing" if on_topic else "out_of_scope"), {}
     passing = [hit for hit in brought.hits if hit.similarity >= needed and not hit.off_part]
     if not passing:
         return ("nothing" if on_topic else "out_of_scope"), {}

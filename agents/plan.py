@@ -17,6 +17,15 @@ StepType = Literal["intent", "detect", "retrieve", "judge", "write"]
 MAX_PARTS = 4
 _ORDER: tuple[StepType, ...] = ("intent", "detect", "retrieve", "judge", "write")
 _SENTENCE = re.compile(r"[^.?!;。？！；\n]*(?:\.(?=\d)[^.?!;。？！；\n]*)*[.?!;。？！；\n]*")
+# right before, or right after a code: it is not, or no longer, what the question is about
+_DENIED = re.compile(
+    r"(?:\bnot|\bno\s+longer|\binstead\s+of|\brather\s+than|不是|不再是|并非|而非)\s*(?:the\s+|an?\s+|alarm\s+|code\s+|报警\s*)?$",
+    re.IGNORECASE,
+)
+_GONE = re.compile(
+    r"\s*(?:报警|号报警)?\s*(?:(?:is|was|has)\s+(?:now\s+)?(?:gone|cleared|solved|fixed)|went\s+away|(?:已经?|都)?(?:消失|没有?了|解决|修好|消了|清掉|不报了))",
+    re.IGNORECASE,
+)
 _ALSO = re.compile(
     r"\b(?:and\s+also|also|besides|in\s+addition|another\s+(?:thing|problem)|plus)\b|另外|还有|此外|同时|并且还",
     re.IGNORECASE,
@@ -98,7 +107,8 @@ class RulePlanner:
     def plan(self, question: str, vendor: str | None = None, family: str | None = None) -> Plan:
         """See `Planner.plan`."""
         mentions = find_codes(question, vendor=vendor, family=family)
-        parts: list[tuple[str, CodeMention | None]] = [(question, mention) for mention in _distinct(mentions)]
+        meant = _without_denied(question, _distinct(mentions))
+        parts: list[tuple[str, CodeMention | None]] = [(question, mention) for mention in meant]
         for sentence, start in _sentences(question):
             holds_code = any(start <= m.start < start + len(sentence) for m in mentions)
             if not holds_code and _asks_on_its_own(sentence, bool(parts)):
@@ -129,6 +139,12 @@ def _distinct(mentions: tuple[CodeMention, ...]) -> list[CodeMention]:
         first = mention.readings[0]
         kept.setdefault((first.vendor, first.code), mention)
     return list(kept.values())
+
+
+def _without_denied(question: str, mentions: list[CodeMention]) -> list[CodeMention]:
+    """Codes without those that the question takes back ("not SV0401 but SV0410"), as long as one is left."""
+    kept = [m for m in mentions if not (_DENIED.search(question[: m.start]) or _GONE.match(question[m.end :]))]
+    return kept or mentions
 
 
 def _sentences(text: str) -> list[tuple[str, int]]:

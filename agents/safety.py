@@ -71,7 +71,7 @@ _DEFEAT = re.compile(
 _SELF_CONTAINED = re.compile(
     r"""(?:make|let|get|convince)\s.{0,20}(?:control|machine|plc|cnc|controller|system)\s+(?:to\s+)?(?:think|believe|see)\b.{0,20}(?:door|guard|gate|cover)
     | (?:parameter|keep\s?relay|setting|switch|bit)s?\b.{0,20}(?:ignore|bypass|disable|override|skip)\w*.{0,12}(?:door|guard|gate|limit|e-?stop)
-    | (?:门|罩子?|防护罩?|护罩|前门|安全门)(?:开着|打开|拉开|敞着|敞开|开|不关|没关|卸了|拆了)(?:着|后|了|的话|的时候)?[，,]?.{0,4}(?:也能|也可以|照样|照常|继续|接着|别停|不停|主轴别停|主轴不停)
+    | (?:门|罩子?|防护罩?|护罩|前门|安全门)(?:开着|打开|拉开|敞着|敞开|开|不关|没关|卸了|拆了)(?:着|后|了|的话|的时候)?[，,]?.{0,4}(?:主轴|刀|机床|机器)?(?:也能|也可以|照样|照常|照转|照跑|照走|照切|继续|接着|别停|不停)
     | \bwith\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat))
     | (?:run|running|cut|cutting|operate|spin|spinning|machining)\w*\s.{0,30}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)(?!.{0,8}(?:不被|都不|不得|不能|不会|禁止))""",

@@ -116,6 +116,10 @@ _TEXT: dict[str, tuple[str, str]] = {
     "kind_procedure": ("procedures", "规程"),
     "kind_parameter": ("parameters", "参数"),
     "not_answered": ("Not answered", "未回答"),
+    "closest": (
+        "The closest guide I have; check that it is about your case. It is for this:",
+        "这是我能找到的最接近的指南，请确认是否符合您的情况。它针对的是：",
+    ),
     "no_more_checks": (
         "All checks of this entry have been given. What remains are the actions below; say which readings you got.",
         "本条目的检查项已全部给出。剩下的是以下处理措施；请告诉我测得的结果。",

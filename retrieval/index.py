@@ -144,6 +144,22 @@ class SearchIndex:
             found[passage.entry_id] = f"{found.get(passage.entry_id, '')}\n{passage.text}"
         return found
 
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        # the first passage of an entry in a language is its title with its meaning
+        found: dict[str, str] = {}
+        seen: set[tuple[str, str]] = set()
+        for passage in self.passages:
+            if (passage.entry_id, passage.language) not in seen:
+                seen.add((passage.entry_id, passage.language))
+                title = passage.text.split(". ")[0]
+                found[passage.entry_id] = f"{found.get(passage.entry_id, '')}\n{title}"
+        return found
+
+    def title_components(self, entry_id: str) -> frozenset[str]:
+        """Parts of a machine that an entry's titles name."""
+        return components_in(self._titles.get(entry_id, ""))
+
     def components(self, entry_id: str) -> frozenset[str]:
         """Parts of a machine that an entry speaks of, in its title, meaning and phrases."""
         return components_in(self._texts.get(entry_id, ""))

@@ -26,6 +26,8 @@ RRF_K = 60
 MIN_SIMILARITY = 0.45
 # Share of the words in the similarity; words count in full from this coverage on (a question is never all covered).
 WORD_SHARE = 0.25
+# An entry whose title names the part asked about counts as if a third ranking, of that weight, had it first.
+TITLE_SHARE = 0.5
 FULL_COVERAGE = 0.4
 GENERIC = "generic"
 BUILD_TRIES = 3
@@ -147,6 +149,9 @@ class Searcher:
         for pool in pools.values():
             for rank, entry_id in enumerate(pool, start=1):
                 fused[entry_id] = fused.get(entry_id, 0.0) + 1.0 / (RRF_K + rank)
+        for entry_id in fused:
+            if asked_about & index.title_components(entry_id):
+                fused[entry_id] += TITLE_SHARE / (RRF_K + 1)
         position = {entry_id: row for row, entry_id in enumerate(index.entry_ids)}
         found: list[Evidence] = []
         for entry_id in sorted(fused, key=lambda e: -fused[e])[:count]:

@@ -232,6 +232,19 @@ def test_the_planner_keeps_context_with_its_code_and_splits_what_is_added() -> N
     assert len(planner.plan("SV0401 SV0404 SV0410 SV0411 SV0436 SV0417").parts) == 4
 
 
+def test_a_code_that_the_question_takes_back_is_not_answered(fake_searcher: Searcher) -> None:
+    for question in ("not SV0401 but SV0410 on the fanuc", "FANUC SV0401 is gone, now SV0410", "发那科不是SV0401，是SV0410", "发那科 SV0401 消失了，又出 SV0410"):
+        answer, _ = ask(fake_searcher, question)
+        assert [c.code for c in answer.codes] == ["SV0410"], question
+    only, _ = ask(fake_searcher, "FANUC SV0401 is gone after a reset, what was it?")
+    assert [c.code for c in only.codes] == ["SV0401"]
+
+
+def test_a_word_alone_is_too_little_to_choose_a_guide_by(fake_searcher: Searcher) -> None:
+    for question in ("报警", "alarm", "help", "主轴"):
+        assert ask(fake_searcher, question)[0].kind == "refuse", question
+
+
 def test_asking_back_is_taken_up_by_number_or_by_name(fake_searcher: Searcher) -> None:
     _, event = ask(fake_searcher, "alarm 103")
     talk = Conversation.model_validate(event["conversation"])

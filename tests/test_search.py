@@ -17,7 +17,7 @@ from retrieval.base import starter_folder
 from retrieval.embed import HashingEmbedder, Vectors, similarity
 from retrieval.errors import EmbedderUnavailable
 from retrieval.records import EntryKind
-from retrieval.search import FULL_COVERAGE, MIN_SIMILARITY, POOL, RRF_K, WORD_SHARE, Searcher
+from retrieval.search import FULL_COVERAGE, MIN_SIMILARITY, POOL, RRF_K, TITLE_SHARE, WORD_SHARE, Searcher
 from retrieval.store import KnowledgeStore
 from retrieval.tokens import tokenize
 
@@ -162,6 +162,10 @@ class TestFusion:
         for ranking in (keyword, vector):
             for rank, i in enumerate(ranking, start=1):
                 fused[i] = fused.get(i, 0.0) + 1 / (RRF_K + rank)
+        named = {i for i, e in enumerate(index.entry_ids) if "spindle" in index.title_components(e)}
+        assert 0 < len(named) < 8, "the bonus of a title must tell entries apart"
+        for i in named & set(fused):
+            fused[i] += TITLE_SHARE / (RRF_K + 1)
         found = made.search(question, count=8)
         assert [e.rank_score for e in found] == sorted((round(s, 6) for s in fused.values()), reverse=True)
         for evidence in found:
