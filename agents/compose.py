@@ -92,8 +92,10 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
 
 
 def _danger(shared: dict[str, Any], verdict: Screen, language: Language) -> Answer:
-    advice = tuple(say(f"danger_{n}", language) for n in (1, 2, 3))
-    text = "\n".join([say("danger", language, safeguard=verdict.safeguard), *(f"- {line}" for line in advice)])
+    keys = ("danger_person_2", "danger_1") if verdict.person else ("danger_1", "danger_2", "danger_3")
+    advice = tuple(say(key, language) for key in keys)
+    first = say("danger_person" if verdict.person else "danger", language, safeguard=verdict.safeguard)
+    text = "\n".join([first, *(f"- {line}" for line in advice)])
     return Answer(**shared, kind="safety", intent="danger", text=text, safety=advice)
 
 

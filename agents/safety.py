@@ -58,22 +58,32 @@ _DEFEAT = re.compile(
     | (?:keep|keeps|kept)\s+(?:it\s+|the\s+\w+\s+)?(?:running|turning|going|cutting)\s+(?:regardless|anyway|with|while|even)
     | (?:without|no)\s+(?:it\s+)?(?:stopping|tripping|shutting\s+down)\s+(?:when|if|while) | (?:one|single)\s+hand(?:ed)?\b | wedge\w* | zip\s?-?tie\w* | magnet\b(?=.{0,40}(?:stick|tape|put|glue|side|fool|near|on))
     | twist\w*\s+(?:the\s+|those\s+|both\s+)?(?:two\s+)?wires | dummy\s+(?:plug|key|actuator) | link(?:ing)?\s+(?:the\s+|those\s+)?(?:pins|terminals|wires)|which\s+(?:pins|terminals|wires)\s.{0,20}(?:link|join|connect)
-    | keep\s+(?:it|the\s+\w+)\s+(?:going|running|turning|cutting)\s+(?:when|while|with|even|if) | (?:nobody|no\s?one|no-one)\s+has\s+to\s+(?:hold|press|keep) | (?:wire|rig|set)\w*\s.{0,12}so\s+(?:it|that)\s.{0,12}(?:stops?|quits?|never|does\s?n.?t|won.?t)
+    | (?:keep|hold)\w*\s.{0,30}\b(?:pressed|held|depressed)\b | keep\s+(?:it|the\s+\w+)\s+(?:going|running|turning|cutting)\s+(?:when|while|with|even|if) | (?:nobody|no\s?one|no-one)\s+has\s+to\s+(?:hold|press|keep) | (?:wire|rig|set)\w*\s.{0,12}so\s+(?:it|that)\s.{0,12}(?:stops?|quits?|never|does\s?n.?t|won.?t)
     | 整个关 | (?:卸|拆|拿|扔|撤|摘)(?:了|掉|走|下来?)(?!.{0,4}(?:换|装|清|修)) | (?:一直|永远|始终)(?:是|为|让它)?.{0,3}(?:1|闭合|断开|有) | 松开(?:了)?(?:也|还|照样)能 | 短掉 | 短了(?=.{0,6}(?:怎么|行|吗|就)) | 拧(?:到|在)?一起 | 接到?一起 | 并(?:在|到)一起 | 常(?:通|闭着|有效|接通) | 给个(?:假|常|高)?信号 | (?:一直|永远|始终|总是|老是)(?:有效|接通|闭合|吸合|通着|为?1|导通|给)
-    | 以为.{0,8}(?:关|好|到位|正常|闭合) | 当成.{0,6}(?:关|闭合) | 自锁 | 改成(?:单手|一只手|一个) | 磁铁 | (?:让|叫|使|想).{0,6}(?:接着|继续|照样|照常)(?:走|转|跑|干|加工|运行) | (?:别|不要|不用|让它?不|就不)(?:停|断|跳|检测) | 不管.{0,4}(?:它|门)
+    | 以为.{0,8}(?:关|好|到位|正常|闭合) | 当成.{0,6}(?:关|闭合) | 自锁 | 改成(?:单手|一只手|一个) | (?<!电)磁铁 | (?:让|叫|使|想).{0,6}(?:接着|继续|照样|照常)(?:走|转|跑|干|加工|运行) | (?:别|不要|不用|让它?不|就不)(?:停|断|跳|检测) | 不管.{0,4}(?:它|门)
     | 短接 | (?:把|将|给|直接|先|都|想).{0,12}短路 | 短路(?:掉|起来|一下) | 跨接 | 跳线 | 跳接 | 飞线 | 并线 | 屏蔽(?!线|电缆|层|网|接地|双绞|罩) | 绕过 | 绕开 | 避开 | 旁路 | 跳过 | 破解 | 失效 | 骗过 | 欺骗 | 糊弄 | 取消 | 关掉 | 关闭 | 禁用 | 停用 | 拆掉 | 拆除 | 拆了 | 拔掉 | 拔了 | 剪断 | 去掉 | 不要了
-    | (?<!未)(?<!超程)解除.{0,6}(?:限位|互锁|联锁|连锁|安全|保护|急停|门)(?!.{0,4}(?:报警|原因)) | 强制(?:闭合|吸合|接通|导通) | (?<!被)(?:顶住|压住|绑住|粘住) | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | (?:让|使|叫).{0,10}(?:不起作用|失灵) | 不检测
+    | (?<!未)(?<!超程)解除.{0,6}(?:限位|互锁|联锁|连锁|安全|保护|急停|门)(?!.{0,4}(?:报警|原因)) | 强制(?:闭合|吸合|接通|导通) | (?:把|将|用|拿).{0,10}(?:顶住|压住|绑住|粘住|卡住) | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | (?:让|使|叫).{0,10}(?:不起作用|失灵) | 不检测
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着)?(?:能|可以|让)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 # Said of a safeguard, these make a request to defeat it without naming it: "run with the door open".
 _SELF_CONTAINED = re.compile(
-    r"""(?:make|let|get|convince)\s.{0,20}(?:control|machine|plc|cnc|controller|system)\s+(?:to\s+)?(?:think|believe|see)\b.{0,20}(?:door|guard|gate|cover)
+    r"""(?:by-?\s?pass|over-?rid(?:e|ing)|defeat|jumper(?:ing)?(?:\s+out)?|trick|fool|cheat|circumvent|disabl(?:e|ing)|get(?:ting)?\s+around)\s+(?:\w+\s+){0,3}(?:doors?|guards?|gates?|safet(?:y|ies))\b(?!\s*-?\s*(?:handle|window|seal|seals|light|glass))
+    | (?:短接|屏蔽|旁路|绕过|跨接|骗过|破解)(?:掉|了|一下)?.{0,4}(?:门|罩|护栏)
+    | (?:by-?\s?pass|suppress|mask|disabl|inhibit|disregard|switch\s+off|turn\s+off)\w*\s+(?:\w+\s+){0,3}(?:monitoring|supervision|protection|alarms?|faults?)\b
+    | (?:屏蔽|关掉|关闭|取消|忽略|禁用)(?:掉|了)?.{0,8}(?:监控|监视|检测功能|保护功能|过热检测|过载检测)|(?:屏蔽|忽略)(?:掉|了)?.{0,6}报警|报警.{0,4}(?:怎么|能不能|可以)?.{0,4}(?:屏蔽|忽略)掉?
+    | (?:rais|increas|widen|loosen)\w*\s.{0,40}(?:limit|threshold|tolerance|monitoring)\w*.{0,30}(?:keep\s+running|keep\s+going|continue|carry\s+on|to\s+run)
+    | (?:让|使|骗|叫).{0,8}(?:系统|机床|控制|PLC|数控).{0,6}(?:以为|认为|当成|觉得).{0,10}(?:门|罩|关|急停|限位|到位|安全|正常)
+    | (?:门|罩子?|防护罩?|护罩|安全门)(?:开着|打开|拉开|敞着|敞开|不关|没关)(?:着|后|了|的话|的时候)?.{0,4}(?:也想|还想|想让|也要|要让|能让|让|想要).{0,8}(?:转|跑|运行|加工|动|启动|干活)
+    | (?:limit|door|guard|e-?\s?stop|interlock|sensor|switch)\w*.{0,60}(?:unplug|disconnect|pull|take\s+(?:it\s+)?(?:off|out)|remove|cut)\w*\s+(?:it|them|that|the\s+\w+)?\s*(?:and|to|then)\s+(?:run|keep|continue|finish|go\s+on|carry\s+on)
+    | (?:限位|急停|门开关|安全|光幕|互锁|联锁).{0,12}(?:拔|拆|卸|剪)(?:了|掉|断|下来)?.{0,10}(?:能|可以|照).{0,6}(?:跑|转|用|加工|运行|开|干)
+    | (?:join|connect|link|tie|wire)\w*\s.{0,40}(?:so|to\s+make|to\s+keep)\s.{0,30}(?:e-?\s?stop|chain|interlock|door|limit|safety).{0,30}(?:closed|made|on|high|happy|true)
+    | (?:make|let|get|convince)\s.{0,20}(?:control|machine|plc|cnc|controller|system)\s+(?:to\s+)?(?:think|believe|see)\b.{0,20}(?:door|guard|gate|cover)
     | (?:parameter|keep\s?relay|setting|switch|bit)s?\b.{0,20}(?:ignore|bypass|disable|override|skip)\w*.{0,12}(?:door|guard|gate|limit|e-?stop)
     | (?:门|罩子?|防护罩?|护罩|前门|安全门)(?:开着|打开|拉开|敞着|敞开|开|不关|没关|卸了|拆了)(?:着|后|了|的话|的时候)?[，,]?.{0,4}(?:主轴|刀|机床|机器)?(?:也能|也可以|照样|照常|照转|照跑|照走|照切|继续|接着|别停|不停)
     | \bwith\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat))
-    | (?:run|running|cut|cutting|operate|spin|spinning|machining)\w*\s.{0,30}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
+    | (?:run|running|cut|cutting|operate|spin|spinning|machining)\w*\s.{0,60}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)(?!.{0,8}(?:不被|都不|不得|不能|不会|禁止))""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -85,11 +95,11 @@ _RESTORING = re.compile(
     | (?:remove|removing|undo|find|finding|detect|detecting|check(?:ing)?\s+(?:for|whether|if|that)|prevent|preventing|stop)\s.{0,40}(?:jumper|by-?pass|bridge|defeat|override)
     | (?:why|how\s+dangerous|what\s+happens|never|must\s+not|mustn't|should\s+not|shouldn't|do\s+not|don't|not\s+allowed|illegal|policy|refuse)\b.{0,60}(?:by-?pass|jumper|defeat|disabl|bridg|overrid|short|remov)
     | (?:machine|spindle|axis|it|lathe|mill)\s+(?:still\s+|even\s+)?(?:runs|turns|starts|spins|moves|keeps|ran|started|moved)\b | \bstill\s+(?:runs?|turns?|starts?|spins?|moves?)
-    | (?:还在|还会|还能|居然|竟然|仍然|仍在|为什么还|怎么还)
+    | (?:还在|还会|居然|竟然|仍然|仍在|为什么还|怎么还)
     | without\s+(?:by-?passing|jumpering|defeating|disabling|bridging|overriding|removing|opening)
     | restor(?:e|ing) | re-?enabl(?:e|ing) | reinstat\w+ | put(?:ting)?\s+(?:it\s+)?back
     | (?:被|有人|别人|夜班|操作工|前任|之前).{0,10}(?:短接|屏蔽|绕过|跨接|拆|取消|旁路|跳线)
-    | (?:恢复|拆除短接|去掉短接|取消短接|取消屏蔽|解除屏蔽|发现|查出|防止|杜绝|禁止|严禁|不要|不得|不能|为什么不).{0,16}(?:短接|屏蔽|绕过|跨接|旁路|拆|安全|联锁|门开关|限位|急停)
+    | (?:恢复|拆除短接|去掉短接|取消短接|取消屏蔽|解除屏蔽|发现|查出|防止|杜绝|禁止|严禁|切勿|绝不能|绝不可|不要|不得|不能|为什么不).{0,16}(?:短接|屏蔽|绕过|跨接|旁路|拆|关闭|关掉|忽略|安全|联锁|门开关|限位|急停|监控)
     | (?:不|没有|无需|不用)(?:短接|屏蔽|绕过|跨接)
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -113,10 +123,22 @@ _HARMLESS = re.compile(
     | remov\w+\s+the\s+(?:cause|reason|fault|alarm|tool|part|workpiece|chips?) | home_ignore_limits? | override\s+limits
     | (?:loose|wrong|broken|open|or|is|are|was|be|been|got|gets|and|a|the)\s+shorted | short(?:ed)?\s+(?:connection|cable|wir\w+|winding|motor|turns?|inside|between|phase|to)
     | (?:关闭|关好|关上|关严)(?:所有|全部|好)?(?:的)?(?:防护|安全|机床|前|侧|操作)?(?:门|罩) | 门(?:全部|都|已|要|必须|没|未)?(?:关闭|关好|关严|关上|关着) | 取消.{0,6}(?:回零|程序|报警|刀补|补偿|坐标|循环) | 屏蔽(?:线|电缆|层|网|接地|双绞|罩)
+    | (?:limit\s+switch\s+)?override\s+button
     | muting\s+(?:lamp|light|indicator|sensor) | (?:fault|alarm|error)\s+(?:reset|clear) | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _SPACE = re.compile(r"\s+")
+# A danger to the asker's own body: reaching in while something turns, working on live parts.
+_PERSON = re.compile(
+    r"""(?:reach(?:ing)?|put(?:ting)?\s+(?:my|a|your|the|his)\s+(?:hand|finger|arm)s?|stick(?:ing)?\s+(?:my|a|your)\s+(?:hand|finger|arm)s?|climb(?:ing)?|lean(?:ing)?|wip(?:e|ing)|pull(?:ing)?\s+chips|clear(?:ing)?\s+chips|measur(?:e|ing)\s+the\s+part)\b.{0,50}\b(?:while|when|with|before)\b.{0,30}\b(?:turn|spin|rotat|run|mov|cut|stop)\w*
+    | (?:伸手|手伸|把手|爬进|钻进|探进).{0,20}(?:还?在?转|运行|转着|转动|没停|不停|运转)
+    | (?:主轴|机床|卡盘|刀具|刀库|轴)(?:还|正|慢慢)?.{0,4}(?:转|运行|运转|移动|动)(?:着|的时候|时|中).{0,12}(?:伸手|手伸|掏|摸|擦|清铁屑|清屑)
+    | (?:不断电|不停电|不关电|带电)(?:的情况下|状态下|就|直接)?.{0,6}(?:更换|换|拆|插拔|接线|维修)(?!.{0,6}电池)
+    | (?:replac|swap|chang|unplug|wir|remov|work\w*\s+on)\w*\s.{0,40}(?:without\s+(?:switching|turning|powering|shutting)\s+(?:\w+\s+)?(?:off|down)|(?:while|when|with)\s+(?:it\s+is\s+|the\s+|it'?s\s+)?(?:\w+\s+)?(?:live|powered|energi[sz]ed|still\s+on|power\s+on))(?!.{0,40}batter)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# some makers have batteries changed with the power on: an answer says which
+_BATTERY = re.compile(r"batter(?:y|ies)|电池", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.?!;。？！；\n]+")
 _STOP_TEST = re.compile(
     r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验",
@@ -125,9 +147,10 @@ _STOP_TEST = re.compile(
 
 
 class Screen(Record):
-    """What the screen saw: the verdict, and the words that met."""
+    """What the screen saw: the verdict, the words that met, and whether a person rather than a safeguard is at risk."""
 
     verdict: Verdict
+    person: bool = False
     safeguard: str = ""
     defeat: str = ""
 
@@ -149,7 +172,7 @@ def screen(text: str) -> Screen:
     folded = plain(text)
     worst = Screen(verdict="clear")
     for clause in _CLAUSE.split(folded):
-        found = _screen_clause(clause)
+        found = _screen_clause(clause, folded)
         if found.verdict == "danger":
             return found
         if found.verdict == "near":
@@ -168,8 +191,10 @@ def screen(text: str) -> Screen:
     return worst
 
 
-def _screen_clause(clause: str) -> Screen:
+def _screen_clause(clause: str, text: str) -> Screen:
     cleaned = _HARMLESS.sub(" ", clause)
+    if (hit := _PERSON.search(cleaned)) and not _BATTERY.search(text):
+        return Screen(verdict="danger", person=True, safeguard=hit.group().strip(), defeat=hit.group().strip())
     if hit := _SELF_CONTAINED.search(cleaned):
         if _RESTORING.search(clause) and not _REQUEST.search(clause):
             return Screen(verdict="near", safeguard=hit.group().strip(), defeat=hit.group().strip())

@@ -130,13 +130,22 @@ _TEXT: dict[str, tuple[str, str]] = {
         " is not.",
         "我不会协助使安全保护（{safeguard}）失效。没有它，机床会致人伤亡。",
     ),
+    "danger_person": (
+        "No. Do not do this: a turning or powered machine kills and maims, also slowly and also experienced people.",
+        "不可以。请不要这样做：转动或带电的机床会致人伤亡，转得慢、有经验也一样。",
+    ),
+    "danger_person_2": (
+        "Wait until everything stands still and is without power, and prove it; then do the work.",
+        "等一切静止并断电、验电之后再动手。",
+    ),
     "danger_1": (
         "Stop the machine, lock it out, and tell the person responsible for it.",
         "停机、上锁挂牌，并告知设备负责人。",
     ),
     "danger_2": (
-        'If the safeguard itself is faulty, ask me how to test it: "how do I test the door switch".',
-        "如果是保护装置本身有故障，可以问我如何检测：“怎么检测门开关”。",
+        "If the safeguard itself seems faulty, tell me what it does: \"e-stop will not release\", \"limit alarm after"
+        " homing\", \"how do I test the door switch\".",
+        "如果保护装置本身像是有故障，请告诉我现象：“急停松不开”“回零后限位报警”“怎么检测门开关”。",
     ),
     "danger_3": (
         "A machine whose safeguard does not work stays out of use until it is repaired.",
