@@ -9,6 +9,7 @@ from typing import Any, cast
 from agents.judge import Finding
 from agents.render import (
     DraftLine,
+    cause_numbers,
     code_label,
     codes_label,
     entry_label,
@@ -20,7 +21,7 @@ from agents.render import (
 from agents.safety import Screen
 from agents.state import Conversation, State
 from agents.wording import say
-from retrieval.families import vendor_title
+from retrieval.families import family_title, vendor_title
 from retrieval.records import (
     Answer,
     Candidate,
@@ -79,11 +80,12 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
     enough = [f for f in findings if f.status == "enough"]
     if enough:
         return _answer(state, store, shared, findings, language, talk)
-    asking = next((f for f in findings if f.status == "ambiguous"), None)
+    asking = next((f for f in findings if f.status in ("ambiguous", "too_little")), None)
     if asking is not None:
         clarify, text = _clarify(asking, store, language)
         candidates = tuple((c.fault_code, c.entry_id) for c in clarify.candidates)
-        talk = talk.model_copy(update={"pending_question": state["question"], "pending_candidates": candidates})
+        if candidates:
+            talk = talk.model_copy(update={"pending_question": state["question"], "pending_candidates": candidates})
         return Answer(**shared, kind="clarify", intent=asking.intent, text=text, clarify=clarify), talk
     refused = findings[0]
     refusal, text = _refusal(refused, language)
@@ -130,6 +132,8 @@ def _answer(
             made += _related(finding, store, entries, numbers, language)
             sections += made
             blocks.append(_block(entry, asked, made, raw["lead"], finding, language))
+        elif finding.status == "too_little":
+            continue  # beside a part that was answered it is only context
         elif finding.status == "ambiguous":
             clarify, text = _clarify(finding, store, language)
             blocks.append(f"## {say('not_answered', language)}: {text}")
@@ -221,7 +225,8 @@ def _block(
         lines.insert(0, say("closest", language))
     if lead:
         lines.append(lead)
-    lines += [section_text(entry, section, language) for section in sections]
+    numbers = cause_numbers(entry, sections)
+    lines += [section_text(entry, section, language, numbers) for section in sections]
     if finding.intent == "follow_up" and not any(s.name == "next_check" for s in sections):
         lines.insert(1, say("no_more_checks", language))
     return "\n".join(lines)
@@ -250,6 +255,11 @@ def _grounded(items: Sequence[CitedItem], entries: dict[str, KnowledgeEntry]) ->
 
 def _clarify(finding: Finding, store: KnowledgeStore, language: Language) -> tuple[Clarify, str]:
     """The question back. Families of one vendor that share an entry are one candidate: the meaning is the same."""
+    if finding.status == "too_little":
+        machine = _machine_label(finding, language)
+        noted = [say("noted_machine", language, machine=machine)] if machine else []
+        text = " ".join([*noted, say("tell_more", language)])
+        return Clarify(question=text, candidates=()), text
     grouped: dict[tuple[str, str], list[FaultCode]] = {}
     for evidence in finding.candidates:
         if evidence.fault_code is not None:
@@ -269,16 +279,22 @@ def _clarify(finding: Finding, store: KnowledgeStore, language: Language) -> tup
                 meaning=f"{title}{stop}{meaning}",
             )
         )
-    key = (
-        "ask_controller"
-        if len({c.fault_code.vendor for c in candidates}) > 1 or finding.vendor is None
-        else "ask_family"
-    )
+    one_vendor = len({c.fault_code.vendor for c in candidates}) == 1
+    if finding.vendor is not None and one_vendor:
+        key = "ask_family"
+    else:
+        key = "ask_one" if len(candidates) == 1 else "ask_controller"
     question = say(key, language, label=finding.label)
     lines = [f"{n}. {c.label}: {c.meaning}" for n, c in enumerate(candidates, start=1)]
     example = vendor_title(candidates[0].fault_code.vendor, language) if candidates else "FANUC"
     reply = say("ask_reply", language, example=example)
     return Clarify(question=question, candidates=tuple(candidates)), "\n".join([question, *lines, reply])
+
+
+def _machine_label(finding: Finding, language: Language) -> str:
+    if finding.vendor and finding.family:
+        return family_title(finding.vendor, finding.family, language)
+    return vendor_title(finding.vendor, language) if finding.vendor else ""
 
 
 def _refusal(finding: Finding, language: Language) -> tuple[Refusal, str]:

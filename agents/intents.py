@@ -41,8 +41,8 @@ _SYMPTOM = re.compile(
 )
 _MACHINE = re.compile(
     r"\b(?:cnc|machine|mill|lathe|router|spindle|axis|axes|servo|drive|amplifier|encoder|controller?|controls|tool\s?changer|turret|chuck|coolant|lube|way\s?oil|ball\s?screw|bearing|e-?stop|limit|home|homing|probe"
-    r"|alarm|error|fault|plc|hydraulic|pneumatic|relay|contactor|motor|gantry|tailstock|pallet|machining\s+cent)\w*\b"
-    r"|机床|数控|加工中心|车床|铣床|主轴|伺服|驱动|放大器|编码器|刀库|刀塔|卡盘|冷却|润滑|丝杠|导轨|轴承|急停|限位|回零|对刀|报警|电机|马达|液压|气压|继电器|接触器|控制器|系统|电柜|变频器|尾座|安全门|参数|电池|[XYZABC]轴",
+    r"|alarm|error|fault|plc|light\s+curtain|interlock|enabling\s+switch|brake|guard|door\s+switch|table|tool|hydraulic|pneumatic|relay|contactor|motor|gantry|tailstock|pallet|machining\s+cent)\w*\b"
+    r"|机床|数控|加工中心|车床|铣床|主轴|伺服|驱动|放大器|编码器|刀库|刀塔|卡盘|冷却|润滑|丝杠|导轨|轴承|急停|限位|回零|对刀|报警|电机|马达|光幕|光栅|抱闸|使能|联锁|护罩|刀具|工作台|液压|气压|继电器|接触器|控制器|系统|电柜|变频器|尾座|安全门|参数|电池|[XYZABC]轴",
     re.IGNORECASE,
 )
 

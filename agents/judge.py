@@ -11,17 +11,25 @@ from typing import Any, Literal
 
 from agents.detect import Instruction
 from agents.evidence import Brought, code_label
-from agents.intents import about_a_machine
+from agents.intents import about_a_machine, has_symptom
+from retrieval.code_context import names_in
+from retrieval.codes import fold, vendors_in
 from retrieval.components import components_in
 from retrieval.records import Evidence, Intent, Record
 from retrieval.search import MIN_SIMILARITY
 from retrieval.tokens import tokenize
 
-Status = Literal["enough", "nothing", "unknown_code", "unknown_parameter", "ambiguous", "out_of_scope"]
+Status = Literal["enough", "nothing", "unknown_code", "unknown_parameter", "ambiguous", "too_little", "out_of_scope"]
 # An entry this close behind the best one may be what was meant: it is named, not merged in.
 NEAR_MARGIN = 0.08
-# One word says too little to choose an entry by: "alarm", "报警".
+# One word says too little to choose an entry by; these say nothing at all: "the machine is broken", "报警".
 LEAST_WORDS = 2
+_EMPTY_WORDS = frozenset(
+    "machine cnc mill lathe alarm error fault problem trouble broken wrong work make help stop stopped show display now"
+    " new happen something today yesterday morning thing noise check first hello thank ok yes"
+    " 机床 机器 设备 报警 故障 坏 坏了 问题 一直 显示 不行 今天 昨天 先 查 检查 停 停机"
+    " 我 帮 帮忙 处理 谢谢 好 好的 是 不 没 来 看".split()
+)
 # A question without a word of the trade has to be that much nearer: hair dryers overheat too.
 OFF_TOPIC_MARGIN = 0.15
 MAX_RELATED = 3
@@ -111,12 +119,23 @@ def _judge_parameter(instruction: Instruction, rows: Sequence[Evidence]) -> tupl
     return "ambiguous", {"candidates": tuple(rows)}
 
 
+def _says_too_little(text: str) -> bool:
+    """True if, beside the machine's name and empty words, less than two words are left."""
+    folded, _ = fold(text)
+    for name in reversed(names_in(folded)):
+        folded = f"{folded[: name.start]} {folded[name.end :]}"
+    words = {word for word in tokenize(folded) if word not in _EMPTY_WORDS and not word.isdigit()}
+    return len(words) < LEAST_WORDS
+
+
 def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, dict[str, Any]]:
     """The best-ranked entry over the threshold that speaks of the parts asked about, and what is close behind it."""
-    on_topic = about_a_machine(instruction.text) or bool(components_in(instruction.text))
+    on_topic = about_a_machine(instruction.text) or bool(
+        components_in(instruction.text) or vendors_in(instruction.text)
+    )
     needed = MIN_SIMILARITY if on_topic else MIN_SIMILARITY + OFF_TOPIC_MARGIN
-    if len(set(tokenize(instruction.text))) < LEAST_WORDS:
-        return ("nothing" if on_topic else "out_of_scope"), {}
+    if _says_too_little(text):
+        return ("too_little" if on_topic or has_symptom(text) else "out_of_scope"), {}
     passing = [hit for hit in brought.hits if hit.similarity >= needed and not hit.off_part]
     if not passing:
         return ("nothing" if on_topic else "out_of_scope"), {}

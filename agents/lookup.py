@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.render import as_section, heading, section_ids, section_text, sources_text
+from agents.render import as_section, cause_numbers, heading, section_ids, section_text, sources_text
 from retrieval.codes import find_codes, number_of
 from retrieval.records import Citation, FaultCode, KnowledgeEntry, Language
 from retrieval.search import Searcher
@@ -45,7 +45,7 @@ def entry_text(entry: KnowledgeEntry, key: FaultCode | None, language: Language)
     return "\n".join(
         [
             heading(entry, key, language),
-            *(section_text(entry, s, language) for s in sections),
+            *(section_text(entry, s, language, cause_numbers(entry, sections)) for s in sections),
             sources_text((citation,), {entry.id: entry}, language),
         ]
     )

@@ -5,6 +5,7 @@ No LangGraph here: the first words of an exact code must not wait for it to impo
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from agents.detect import detect
@@ -15,11 +16,15 @@ from agents.plan import RulePlanner
 from agents.render import first_words
 from agents.safety import Screen, screen
 from agents.state import Conversation, State
-from retrieval.codes import find_codes, vendors_in
+from retrieval.codes import find_codes, fold, vendors_in
 from retrieval.records import Language, Record
 from retrieval.search import Searcher
 from retrieval.tokens import has_chinese
 
+_BARE = re.compile(
+    r"\s*(?:what\s+about|how\s+about|and|now|then|now\s+it\s+is|那|那么|现在|现在是|又是|还有)?\s*#?(\d{1,6})\s*(?:呢|了)?\s*[?？.。!！]*\s*",
+    re.IGNORECASE,
+)
 # A longer reply to "which controller?" is a new question that happens to name one.
 LONGEST_REPLY = 60
 
@@ -46,6 +51,8 @@ def read_question(state: State) -> Reading:
     chosen = None
     if verdict.verdict != "danger":
         question, vendor, family, chosen = _take_up(talk, question, vendor, family)
+    vendor, family = _machine_named(question, vendor, family)
+    question = _number_as_code(question, language)
     codes = tuple(mention.raw for mention in find_codes(question, vendor=vendor, family=family))
     return Reading(
         question=question,
@@ -82,6 +89,25 @@ def _take_up(
     else:
         return reply, vendor, family, None
     return talk.pending_question, code.vendor, code.family, entry_id
+
+
+def _machine_named(question: str, vendor: str | None, family: str | None) -> tuple[str | None, str | None]:
+    """The machine as the question names it, else as known before. Two makers in one question settle nothing."""
+    named = vendors_in(question)
+    if len({v for v, _ in named}) != 1:
+        return vendor, family
+    families = [f for _, f in named if f]
+    if len(families) == 1:
+        return named[0][0], families[0]
+    return named[0][0], family if named[0][0] == vendor else None
+
+
+def _number_as_code(question: str, language: Language) -> str:
+    """A question that is only a number, or "what about 411", asks for an alarm: nothing else goes by a number here."""
+    bare = _BARE.fullmatch(fold(question)[0])
+    if bare is None:
+        return question
+    return f"报警 {bare.group(1)}" if language == "zh" else f"alarm {bare.group(1)}"
 
 
 def certain_words(reading: Reading, searcher: Searcher) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from agents.wording import say
@@ -181,10 +181,21 @@ def as_section(entry: KnowledgeEntry, name: str, ids: tuple[str, ...], language:
     )
 
 
-def section_text(entry: KnowledgeEntry, section: Section, language: Language) -> str:
-    """A section for a terminal: heading, then lines; causes and steps numbered, checks under their own heading."""
+def cause_numbers(entry: KnowledgeEntry, sections: Sequence[Section]) -> dict[str, int]:
+    """Number of each cause as an answer shows them, by item id."""
+    causes = [i.item_id for s in sections for i in s.items if _kind(entry, i) == "cause"]
+    return {item_id: number for number, item_id in enumerate(causes, start=1)}
+
+
+def section_text(
+    entry: KnowledgeEntry, section: Section, language: Language, numbers: Mapping[str, int] | None = None
+) -> str:
+    """A section for a terminal: heading, then lines; causes and steps numbered, checks under their own heading.
+
+    `numbers` are those of `cause_numbers`: checks and actions say which cause they serve.
+    """
     lines = [f"\n## {section.heading}"]
-    numbers = {item.item_id: n for n, item in enumerate((i for i in section.items if _kind(entry, i) == "cause"), 1)}
+    numbers = cause_numbers(entry, [section]) if numbers is None else numbers
     kind_before = ""
     count = 0
     for cited in section.items:
@@ -197,7 +208,9 @@ def section_text(entry: KnowledgeEntry, section: Section, language: Language) ->
         count += 1
         mark = f"{count}." if kind in ("cause", "check", "action", "step", "confirm", "condition") else "-"
         item = entry.item(cited.item_id)
-        serves = [str(numbers[c]) for c in item.for_causes if c in numbers] if item and kind == "check" else []
+        serves = (
+            [str(numbers[c]) for c in item.for_causes if c in numbers] if item and kind in ("check", "action") else []
+        )
         note = f" [{say('for_cause', language)} {', '.join(serves)}]" if serves else ""
         confirm = f" ({say('to_be_confirmed', language)})" if cited.to_be_confirmed and kind != "safety" else ""
         lines.append(f"{mark} {cited.text}{note}{confirm} [{cited.citation}]")

@@ -21,6 +21,12 @@ MIN_COVERED = 0.85
 # Share of the most words that speak for one cause from which on another is spoken of about equally.
 MUCH = 0.75
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+# What the asker found in order; which words it covers is beyond rules, so no cause is moved then.
+_FOUND_GOOD = re.compile(
+    r"\b(?:fine|ok|okay|good|normal|in\s+order|no\s+(?:fault|problem|damage|voltage\s+drop)|works|replaced)\b"
+    r"|正常|没问题|没有问题|良好|没坏|换过|换了新|已排除|排除了",
+    re.IGNORECASE,
+)
 _NEGATION = re.compile(
     r"\b(?:no|not|never|none|neither|nor|without|cannot|can't|don't|doesn't|isn't|aren't|won't|needn't|unnecessary|avoid|skip|ignore)\b"
     r"|不|没|无|未|勿|别(?!的)|莫|免|非(?!常)|禁|否则|忽略|跳过",
@@ -188,6 +194,8 @@ def _tiers(support: Mapping[str, int]) -> dict[str, int]:
 
 def support_of(entry: KnowledgeEntry, own: Sequence[str], question: str) -> dict[str, int]:
     """How many words of the question speak for each item: those that are not in every question about the entry."""
+    if _FOUND_GOOD.search(question):
+        return dict.fromkeys(own, 0)  # "the contactor pulls in fine" speaks against that cause, not for it
     language: Language = "zh" if has_chinese(question) else "en"
     asked = set(tokenize(question)) - _common(entry, language)
     return {i: len(asked & set(tokenize(_text(entry, i, language)))) for i in own}

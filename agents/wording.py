@@ -59,6 +59,16 @@ _TEXT: dict[str, tuple[str, str]] = {
         "Which controller is it? {label} means different things on different controls. I know:",
         "是哪种控制系统？{label} 在不同系统上含义不同。我知道的有：",
     ),
+    "tell_more": (
+        "That is too little to go by. Tell me what the display shows (the whole code and text), the control, which axis or"
+        " part, and when it happens.",
+        "信息太少，无法判断。请告诉我屏幕上的完整代码和文字、控制系统、哪个轴或部件、何时发生。",
+    ),
+    "noted_machine": ("Noted: {machine}.", "已记下：{machine}。"),
+    "ask_one": (
+        "Which controller is it? On other controls {label} means something else. I know only:",
+        "是哪种控制系统？{label} 在其他系统上含义不同。我只知道：",
+    ),
     "ask_family": ("Which control model is it? {label} is listed for:", "是哪个系列的系统？{label} 的条目有："),
     "ask_reply": (
         'Reply with the number or the controller (for example "{example}"). If yours is not listed, I have no entry'
@@ -143,8 +153,8 @@ _TEXT: dict[str, tuple[str, str]] = {
         "停机、上锁挂牌，并告知设备负责人。",
     ),
     "danger_2": (
-        "If the safeguard itself seems faulty, tell me what it does: \"e-stop will not release\", \"limit alarm after"
-        " homing\", \"how do I test the door switch\".",
+        'If the safeguard itself seems faulty, tell me what it does: "e-stop will not release", "limit alarm after'
+        ' homing", "how do I test the door switch".',
         "如果保护装置本身像是有故障，请告诉我现象：“急停松不开”“回零后限位报警”“怎么检测门开关”。",
     ),
     "danger_3": (

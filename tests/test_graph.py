@@ -233,7 +233,12 @@ def test_the_planner_keeps_context_with_its_code_and_splits_what_is_added() -> N
 
 
 def test_a_code_that_the_question_takes_back_is_not_answered(fake_searcher: Searcher) -> None:
-    for question in ("not SV0401 but SV0410 on the fanuc", "FANUC SV0401 is gone, now SV0410", "发那科不是SV0401，是SV0410", "发那科 SV0401 消失了，又出 SV0410"):
+    for question in (
+        "not SV0401 but SV0410 on the fanuc",
+        "FANUC SV0401 is gone, now SV0410",
+        "发那科不是SV0401，是SV0410",
+        "发那科 SV0401 消失了，又出 SV0410",
+    ):
         answer, _ = ask(fake_searcher, question)
         assert [c.code for c in answer.codes] == ["SV0410"], question
     only, _ = ask(fake_searcher, "FANUC SV0401 is gone after a reset, what was it?")
@@ -241,8 +246,46 @@ def test_a_code_that_the_question_takes_back_is_not_answered(fake_searcher: Sear
 
 
 def test_a_word_alone_is_too_little_to_choose_a_guide_by(fake_searcher: Searcher) -> None:
-    for question in ("报警", "alarm", "help", "主轴"):
-        assert ask(fake_searcher, question)[0].kind == "refuse", question
+    for question in (
+        "报警",
+        "alarm",
+        "主轴",
+        "机床坏了",
+        "it makes a noise",
+        "My machine is a FANUC 0i-MF",
+        "fanuc",
+        "grbl",
+    ):
+        answer, _ = ask(fake_searcher, question)
+        assert answer.kind == "clarify" and answer.clarify is not None and not answer.clarify.candidates, question
+    assert ask(fake_searcher, "help")[0].kind == "refuse"
+
+
+def test_the_machine_named_in_a_turn_is_kept(fake_searcher: Searcher) -> None:
+    _, event = ask(fake_searcher, "My machine is a FANUC 0i-MF")
+    talk = Conversation.model_validate(event["conversation"])
+    assert (talk.vendor, talk.family) == ("fanuc", "30i")
+    answer, event = ask(fake_searcher, "alarm 410", talk=talk)
+    assert [c.code for c in answer.codes] == ["SV0410"]
+    talk = Conversation.model_validate(event["conversation"])
+    for question in ("what about 411", "411", "那411呢"):
+        assert [c.code for c in ask(fake_searcher, question, talk=talk)[0].codes] == ["SV0411"], question
+
+
+def test_a_number_alone_is_asked_about(fake_searcher: Searcher) -> None:
+    for question in ("401", "１０３"):
+        answer, _ = ask(fake_searcher, question)
+        assert answer.kind == "clarify" and answer.clarify is not None and answer.clarify.candidates, question
+
+
+def test_what_was_found_in_order_moves_no_cause_up(fake_searcher: Searcher) -> None:
+    def causes(question: str) -> list[str]:
+        sections = ask(fake_searcher, question)[0].sections
+        return [i.item_id for s in sections if s.name == "diagnosis" for i in s.items if i.item_id.startswith("c")]
+
+    own = causes("SV0401 fanuc")
+    assert causes("SV0401 fanuc, the contactor pulls in fine and both doors are closed") == own
+    assert causes("SV0401 fanuc, the main contactor does not pull in") != own
 
 
 def test_asking_back_is_taken_up_by_number_or_by_name(fake_searcher: Searcher) -> None:
