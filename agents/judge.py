@@ -130,9 +130,8 @@ def _says_too_little(text: str) -> bool:
 
 def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, dict[str, Any]]:
     """The best-ranked entry over the threshold that speaks of the parts asked about, and what is close behind it."""
-    on_topic = about_a_machine(instruction.text) or bool(
-        components_in(instruction.text) or vendors_in(instruction.text)
-    )
+    text = instruction.text
+    on_topic = about_a_machine(text) or bool(components_in(text) or vendors_in(text))
     needed = MIN_SIMILARITY if on_topic else MIN_SIMILARITY + OFF_TOPIC_MARGIN
     if _says_too_little(text):
         return ("too_little" if on_topic or has_symptom(text) else "out_of_scope"), {}

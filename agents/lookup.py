@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from agents.render import as_section, cause_numbers, heading, section_ids, section_text, sources_text
 from retrieval.codes import find_codes, number_of
 from retrieval.records import Citation, FaultCode, KnowledgeEntry, Language
 from retrieval.search import Searcher
 
+_NUMBER = re.compile(r"\s*(?:parameter|参数)?\s*(?:no\.?)?\s*(\d{1,6})\s*", re.IGNORECASE)
+
 
 def entries_for_code(
     searcher: Searcher, text: str, vendor: str | None, family: str | None
 ) -> tuple[tuple[FaultCode, KnowledgeEntry], ...]:
-    """Entries for a code in any spelling, with the key that matched; several where the spelling leaves it open."""
+    """Entries for a code or a parameter number in any spelling, with the key that matched; several where it is open."""
     mentions = find_codes(text, vendor=vendor, family=family) or find_codes(
         f"alarm {text}", vendor=vendor, family=family
     )
@@ -27,6 +31,10 @@ def entries_for_code(
             for row in rows:
                 if row.fault_code is not None and vendor in (None, row.fault_code.vendor):
                     found.setdefault(row.entry_id, row.fault_code)
+    if not found and (number := _NUMBER.fullmatch(text)):
+        for row in searcher.by_number(number_of(number.group(1)), vendor, family, kind="parameter"):
+            if row.fault_code is not None:
+                found.setdefault(row.entry_id, row.fault_code)
     entries = {e.id: e for e in searcher.store.entries(found)}
     return tuple((key, entries[entry_id]) for entry_id, key in found.items() if entry_id in entries)
 

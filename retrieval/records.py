@@ -6,6 +6,7 @@ Languages are "zh" and "en" throughout. Offsets count characters of the original
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -33,6 +34,10 @@ Severity = Literal["fault", "warning", "message"]
 Match = Literal["exact", "keyword", "vector"]
 
 
+# Control characters, and those that turn the direction of text or hide in it: no text that is shown may hold one.
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
 class Record(BaseModel):
     """Base of all records: frozen, no unknown fields."""
 
@@ -49,6 +54,10 @@ class Bilingual(Record):
     def _one_side_present(self) -> Bilingual:
         if not (self.en.strip() or self.zh.strip()):
             raise ValueError("needs text in 'en' or 'zh'")
+        if hit := UNPRINTABLE.search(self.en + self.zh):
+            raise ValueError(
+                f"holds the control character U+{ord(hit.group()):04X}, which a terminal could obey"
+            )
         return self
 
     def get(self, language: Language) -> str:

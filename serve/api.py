@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 import json
 import logging
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -73,7 +74,8 @@ def create_app(runtime: Runtime) -> FastAPI:
         yield
         await anyio.to_thread.run_sync(runtime.close)
 
-    app = FastAPI(title="Faultwright", version="0.1.0", lifespan=lifespan)
+    # no /docs page: it would load its scripts from a public server; /openapi.json is there
+    app = FastAPI(title="Faultwright", version="0.1.0", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.runtime = runtime
     if not runtime.settings.api_key:
         hosts = [*LOCAL_HOSTS, runtime.settings.host]
@@ -269,7 +271,25 @@ def listen(runtime: Runtime) -> None:
         raise SettingsError(
             f"Listening on {settings.host} lets others in: set FAULTWRIGHT_API_KEY, or use --host 127.0.0.1."
         )
+    _check_port(settings.host, settings.port)
     uvicorn.run(create_app(runtime), host=settings.host, port=settings.port, log_level="info")
+
+
+def _check_port(host: str, port: int) -> None:
+    """Find out before anything is loaded whether the port is free.
+
+    Raises:
+        SettingsError: it is not, or the address is not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise SettingsError(
+                f"Cannot listen on {host} port {port}: {error.strerror or error}. Use another --port."
+            ) from error
 
 
 def is_local(host: str) -> bool:

