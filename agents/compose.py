@@ -280,7 +280,7 @@ def _clarify(finding: Finding, store: KnowledgeStore, language: Language) -> tup
             )
         )
     one_vendor = len({c.fault_code.vendor for c in candidates}) == 1
-    if finding.vendor is not None and one_vendor:
+    if one_vendor and candidates[0].fault_code.vendor == finding.vendor:
         key = "ask_family"
     else:
         key = "ask_one" if len(candidates) == 1 else "ask_controller"

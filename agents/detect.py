@@ -24,7 +24,7 @@ _KINDS: dict[Intent, tuple[EntryKind, ...]] = {
     "parameter": ("parameter",),
     "follow_up": ("guide", "procedure"),
     "report": (),
-    "other": ("guide", "procedure", "parameter"),
+    "other": ("guide", "procedure"),
     "danger": (),
 }
 

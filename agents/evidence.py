@@ -10,7 +10,7 @@ from retrieval.families import vendor_title
 from retrieval.records import EntryKind, Evidence, Language, Record
 from retrieval.search import Searcher
 
-RELAXED: tuple[EntryKind, ...] = ("guide", "procedure", "parameter")
+RELAXED: tuple[EntryKind, ...] = ("guide", "procedure")
 
 
 class Brought(Record):
@@ -39,7 +39,9 @@ def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, rela
         return Brought(hits=tuple(row for rows in found for row in rows))
     if not instruction.kinds:
         return Brought()
-    kinds: tuple[EntryKind, ...] = RELAXED if relaxed else instruction.kinds
+    kinds: tuple[EntryKind, ...] = instruction.kinds
+    if relaxed:
+        kinds = tuple(dict.fromkeys((*RELAXED, *instruction.kinds)))
     alarm: tuple[EntryKind, ...] = ("alarm",)
     hits = searcher.search(instruction.text, kinds=kinds, vendor=None if relaxed else instruction.vendor)
     alarms: tuple[Evidence, ...] = ()

@@ -6,6 +6,7 @@ would look right and be wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -119,6 +120,14 @@ def _judge_parameter(instruction: Instruction, rows: Sequence[Evidence]) -> tupl
     return "ambiguous", {"candidates": tuple(rows)}
 
 
+# An alarm is spoken of and something like its code stands beside it, but it cannot be read: never search by likeness.
+_UNREAD_CODE = re.compile(
+    r"\b(?:alarms?|error\s+code|fault\s+code|alarm\s+code)\W{0,3}(?:no\.?\s*|number\s*|id\s*)?\w*\d|报警(?:号|代码)?\W{0,2}[a-z]*[\d一二三四五六七八九零〇]"
+    r"|\b[a-z]{2}-?\d{3,5}[a-z]?\b|\b[a-z]{1,2}\d{3,5}[a-z]\b",
+    re.IGNORECASE,
+)
+
+
 def _says_too_little(text: str) -> bool:
     """True if, beside the machine's name and empty words, less than two words are left."""
     folded, _ = fold(text)
@@ -133,7 +142,7 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
     text = instruction.text
     on_topic = about_a_machine(text) or bool(components_in(text) or vendors_in(text))
     needed = MIN_SIMILARITY if on_topic else MIN_SIMILARITY + OFF_TOPIC_MARGIN
-    if _says_too_little(text):
+    if _says_too_little(text) or _UNREAD_CODE.search(fold(text)[0]):
         return ("too_little" if on_topic or has_symptom(text) else "out_of_scope"), {}
     passing = [hit for hit in brought.hits if hit.similarity >= needed and not hit.off_part]
     if not passing:

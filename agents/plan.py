@@ -14,7 +14,7 @@ from retrieval.codes import find_codes
 from retrieval.records import CodeMention, Record
 
 StepType = Literal["intent", "detect", "retrieve", "judge", "write"]
-MAX_PARTS = 4
+MAX_PARTS = 8
 _ORDER: tuple[StepType, ...] = ("intent", "detect", "retrieve", "judge", "write")
 _SENTENCE = re.compile(r"[^.?!;。？！；\n]*(?:\.(?=\d)[^.?!;。？！；\n]*)*[.?!;。？！；\n]*")
 # right before, or right after a code: it is not, or no longer, what the question is about

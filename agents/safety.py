@@ -56,12 +56,12 @@ _DEFEAT = re.compile(
     | ignor(?:e|es|ing) | (?:read|stay|stays|be|is|hold|held|keep|kept|force|forced|tied|set)\s+(?:\w+\s+){0,2}(?:high|low|on|true|closed|made)\s+(?:all\s+the\s+time|always|permanently|constantly|regardless)
     | (?:does\s?n.?t|do\s+not|won.?t|not)\s+(?:see|detect|notice|stop|trip)\s+(?:me|us|my|the\s+(?:operator|door|guard))
     | (?:keep|keeps|kept)\s+(?:it\s+|the\s+\w+\s+)?(?:running|turning|going|cutting)\s+(?:regardless|anyway|with|while|even)
-    | (?:without|no)\s+(?:it\s+)?(?:stopping|tripping|shutting\s+down)\s+(?:when|if|while) | (?:one|single)\s+hand(?:ed)?\b | wedge\w* | zip\s?-?tie\w* | magnet\b(?=.{0,40}(?:stick|tape|put|glue|side|fool|near|on))
+    | (?:without|no)\s+(?:it\s+)?(?:stopping|tripping|shutting\s+down)\s+(?:when|if|while) | (?:one|single)\s+hand(?:ed)?\b(?!\s+on) | wedge\w* | zip\s?-?tie\w* | magnet\b(?=.{0,40}(?:stick|tape|put|glue|side|fool|near|on))
     | twist\w*\s+(?:the\s+|those\s+|both\s+)?(?:two\s+)?wires | dummy\s+(?:plug|key|actuator) | link(?:ing)?\s+(?:the\s+|those\s+)?(?:pins|terminals|wires)|which\s+(?:pins|terminals|wires)\s.{0,20}(?:link|join|connect)
-    | (?:keep|hold)\w*\s.{0,30}\b(?:pressed|held|depressed)\b | keep\s+(?:it|the\s+\w+)\s+(?:going|running|turning|cutting)\s+(?:when|while|with|even|if) | (?:nobody|no\s?one|no-one)\s+has\s+to\s+(?:hold|press|keep) | (?:wire|rig|set)\w*\s.{0,12}so\s+(?:it|that)\s.{0,12}(?:stops?|quits?|never|does\s?n.?t|won.?t)
+    | (?:keep|hold)\w*\s(?!.{0,14}(?:emergency|e-?\s?stop)).{0,30}\b(?:pressed|held|depressed)\b | keep\s+(?:it|the\s+\w+)\s+(?:going|running|turning|cutting)\s+(?:when|while|with|even|if) | (?:nobody|no\s?one|no-one)\s+has\s+to\s+(?:hold|press|keep) | (?:wire|rig|set)\w*\s.{0,12}so\s+(?:it|that)\s.{0,12}(?:stops?|quits?|never|does\s?n.?t|won.?t)
     | 整个关 | (?:卸|拆|拿|扔|撤|摘)(?:了|掉|走|下来?)(?!.{0,4}(?:换|装|清|修)) | (?:一直|永远|始终)(?:是|为|让它)?.{0,3}(?:1|闭合|断开|有) | 松开(?:了)?(?:也|还|照样)能 | 短掉 | 短了(?=.{0,6}(?:怎么|行|吗|就)) | 拧(?:到|在)?一起 | 接到?一起 | 并(?:在|到)一起 | 常(?:通|闭着|有效|接通) | 给个(?:假|常|高)?信号 | (?:一直|永远|始终|总是|老是)(?:有效|接通|闭合|吸合|通着|为?1|导通|给)
     | 以为.{0,8}(?:关|好|到位|正常|闭合) | 当成.{0,6}(?:关|闭合) | 自锁 | 改成(?:单手|一只手|一个) | (?<!电)磁铁 | (?:让|叫|使|想).{0,6}(?:接着|继续|照样|照常)(?:走|转|跑|干|加工|运行) | (?:别|不要|不用|让它?不|就不)(?:停|断|跳|检测) | 不管.{0,4}(?:它|门)
-    | 短接 | (?:把|将|给|直接|先|都|想).{0,12}短路 | 短路(?:掉|起来|一下) | 跨接 | 跳线 | 跳接 | 飞线 | 并线 | 屏蔽(?!线|电缆|层|网|接地|双绞|罩) | 绕过 | 绕开 | 避开 | 旁路 | 跳过 | 破解 | 失效 | 骗过 | 欺骗 | 糊弄 | 取消 | 关掉 | 关闭 | 禁用 | 停用 | 拆掉 | 拆除 | 拆了 | 拔掉 | 拔了 | 剪断 | 去掉 | 不要了
+    | 短接 | (?:把|将|给|直接|先|都|想).{0,12}短路 | 短路(?:掉|起来|一下) | 跨接 | 跳线 | 跳接 | 飞线 | 并线 | 屏蔽(?!线|电缆|层|网|接地|双绞|罩) | 绕过 | 绕开 | 旁路 | 跳过 | 破解 | 失效 | 骗过 | 欺骗 | 糊弄 | 取消 | 关掉 | 关闭 | 禁用 | 停用 | 拆掉 | 拆除 | 拆了 | 拔掉 | 拔了 | 剪断 | 去掉 | 不要了
     | (?<!未)(?<!超程)解除.{0,6}(?:限位|互锁|联锁|连锁|安全|保护|急停|门)(?!.{0,4}(?:报警|原因)) | 强制(?:闭合|吸合|接通|导通) | (?:把|将|用|拿).{0,10}(?:顶住|压住|绑住|粘住|卡住) | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | (?:让|使|叫).{0,10}(?:不起作用|失灵) | 不检测
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着)?(?:能|可以|让)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)
     """,
@@ -83,19 +83,20 @@ _SELF_CONTAINED = re.compile(
     | (?:parameter|keep\s?relay|setting|switch|bit)s?\b.{0,20}(?:ignore|bypass|disable|override|skip)\w*.{0,12}(?:door|guard|gate|limit|e-?stop)
     | (?:门|罩子?|防护罩?|护罩|前门|安全门)(?:开着|打开|拉开|敞着|敞开|开|不关|没关|卸了|拆了)(?:着|后|了|的话|的时候)?[，,]?.{0,4}(?:主轴|刀|机床|机器)?(?:也能|也可以|照样|照常|照转|照跑|照走|照切|继续|接着|别停|不停)
     | \bwith\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat))
-    | (?:run|running|cut|cutting|operate|spin|spinning|machining)\w*\s.{0,60}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
+    | (?:run|running|cut|cutting|operate|spin(?!dle)|spinning|machining)\w*\s.{0,60}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)(?!.{0,8}(?:不被|都不|不得|不能|不会|禁止))""",
     re.IGNORECASE | re.VERBOSE,
 )
 # The asker wants the safeguard to work: undo, find, refuse, test, repair.
 _RESTORING = re.compile(
     r"""
-    (?:someone|somebody|operators?|previous|colleague|night\s+shift|he|she|they|who|was|were|is|are|been|has|have|had)\b[^.?!]{0,40}
+    \b(?:someone|somebody|operators?|previous|colleague|night\s+shift|he|she|they|who|was|were|is|are|been|has|have|had)\b[^.?!]{0,40}
       \b(?:by-?passed|jumper(?:ed)?|jumpered\s+out|defeated|disabled|bridged|overridden|shorted|taped|removed|tied)\b
     | (?:remove|removing|undo|find|finding|detect|detecting|check(?:ing)?\s+(?:for|whether|if|that)|prevent|preventing|stop)\s.{0,40}(?:jumper|by-?pass|bridge|defeat|override)
     | (?:why|how\s+dangerous|what\s+happens|never|must\s+not|mustn't|should\s+not|shouldn't|do\s+not|don't|not\s+allowed|illegal|policy|refuse)\b.{0,60}(?:by-?pass|jumper|defeat|disabl|bridg|overrid|short|remov)
     | (?:machine|spindle|axis|it|lathe|mill)\s+(?:still\s+|even\s+)?(?:runs|turns|starts|spins|moves|keeps|ran|started|moved)\b | \bstill\s+(?:runs?|turns?|starts?|spins?|moves?)
     | (?:还在|还会|居然|竟然|仍然|仍在|为什么还|怎么还)
+    | (?:make\s+sure|ensure|prevent|so\s+that)\s.{0,20}(?:nobody|no\s?-?one|operators?|people|they)\s.{0,12}(?:by-?pass|defeat|disabl|jumper|overrid)\w*
     | without\s+(?:by-?passing|jumpering|defeating|disabling|bridging|overriding|removing|opening)
     | restor(?:e|ing) | re-?enabl(?:e|ing) | reinstat\w+ | put(?:ting)?\s+(?:it\s+)?back
     | (?:被|有人|别人|夜班|操作工|前任|之前).{0,10}(?:短接|屏蔽|绕过|跨接|拆|取消|旁路|跳线)
@@ -124,8 +125,19 @@ _HARMLESS = re.compile(
     | (?:loose|wrong|broken|open|or|is|are|was|be|been|got|gets|and|a|the)\s+shorted | short(?:ed)?\s+(?:connection|cable|wir\w+|winding|motor|turns?|inside|between|phase|to)
     | (?:关闭|关好|关上|关严)(?:所有|全部|好)?(?:的)?(?:防护|安全|机床|前|侧|操作)?(?:门|罩) | 门(?:全部|都|已|要|必须|没|未)?(?:关闭|关好|关严|关上|关着) | 取消.{0,6}(?:回零|程序|报警|刀补|补偿|坐标|循环) | 屏蔽(?:线|电缆|层|网|接地|双绞|罩)
     | (?:limit\s+switch\s+)?override\s+button
+    | disabled\s+(?:message|alarm|text|display|is\s+shown)
+    | (?:turn|switch|shut|power)(?:ing|ed)?\s+off,?\s+(?:and\s+)?lock
     | muting\s+(?:lamp|light|indicator|sensor) | (?:fault|alarm|error)\s+(?:reset|clear) | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
     re.IGNORECASE | re.VERBOSE,
+)
+# Letters of other alphabets that look Latin, and traditional forms of the characters that the patterns use.
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁһк"
+    "αορνε"
+    "開關閉門鎖護罩絕繞過強製報驗檢測麼樣應聯鏈繼電觸點鈕連線壓貼騙認為個僅級斷轉運進燒參數對報換裝壞緊",
+    "aeopcyxijsdhk"
+    "aopve"
+    "开关闭门锁护罩绝绕过强制报验检测么样应联链继电触点钮连线压贴骗认为个仅级断转运进烧参数对报换装坏紧",
 )
 _SPACE = re.compile(r"\s+")
 # A danger to the asker's own body: reaching in while something turns, working on live parts.
@@ -139,6 +151,7 @@ _PERSON = re.compile(
 )
 # some makers have batteries changed with the power on: an answer says which
 _BATTERY = re.compile(r"batter(?:y|ies)|电池", re.IGNORECASE)
+_COMMA = re.compile(r"[,，、:：]+")
 _CLAUSE = re.compile(r"[.?!;。？！；\n]+")
 _STOP_TEST = re.compile(
     r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验",
@@ -160,7 +173,7 @@ def plain(text: str) -> str:
 
     The patterns allow optional spaces in many places; a run of thousands would cost them minutes.
     """
-    return _SPACE.sub(" ", fold(text)[0])
+    return _SPACE.sub(" ", fold(text)[0].translate(_LOOKALIKES))
 
 
 def screen(text: str) -> Screen:
@@ -171,7 +184,10 @@ def screen(text: str) -> Screen:
     """
     folded = plain(text)
     worst = Screen(verdict="clear")
-    for clause in _CLAUSE.split(folded):
+    clauses = _CLAUSE.split(folded)
+    # parts between commas are read by themselves too: "never mind safety, bypass the switch"
+    parts = [part for clause in clauses for part in _COMMA.split(clause) if part != clause]
+    for clause in (*clauses, *parts):
         found = _screen_clause(clause, folded)
         if found.verdict == "danger":
             return found

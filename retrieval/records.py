@@ -47,8 +47,8 @@ class Record(BaseModel):
 class Bilingual(Record):
     """The same statement in English and Chinese; one side may be missing in ingested material."""
 
-    en: str = ""
-    zh: str = ""
+    en: str = Field(default="", max_length=4000)
+    zh: str = Field(default="", max_length=4000)
 
     @model_validator(mode="after")
     def _one_side_present(self) -> Bilingual:

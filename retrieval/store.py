@@ -11,7 +11,7 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -115,12 +115,16 @@ class KnowledgeStore:
     def _aside(self) -> str:
         return f"move {self.path} aside and run the command again: the rows are rebuilt from the knowledge files."
 
-    def sync(self, folder: Path) -> bool:
+    def sync(self, folder: Path, check: Callable[[Sequence[KnowledgeEntry]], None] | None = None) -> bool:
         """Take over the YAML files of `folder` if they changed since the last time; True if rows were written.
 
         Rows that a version with another form of entry wrote count as changed.
 
         The rows change in one transaction: a reader sees the old base or the new one.
+
+        Args:
+            folder: the knowledge files.
+            check: called with the entries before any row changes; what it raises leaves the rows as they were.
 
         Raises:
             KnowledgeUnreadable: a file is at fault; the rows stored before stay as they were.
@@ -130,6 +134,8 @@ class KnowledgeStore:
         if self.fingerprint == mark and self._meta("records") == _records():
             return False
         entries = load_entries(files)
+        if check is not None:
+            check(entries)
         with self._connection() as connection:
             connection.execute("DELETE FROM code")
             connection.execute("DELETE FROM entry")
@@ -139,11 +145,7 @@ class KnowledgeStore:
             )
             connection.executemany(
                 "INSERT INTO code VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (c.vendor, c.family, c.code, number_of(c.code), e.kind, e.id)
-                    for e in entries
-                    for c in e.fault_codes
-                ],
+                [(c.vendor, c.family, c.code, number_of(c.code), e.kind, e.id) for e in entries for c in e.fault_codes],
             )
             connection.executemany(
                 "INSERT OR REPLACE INTO meta VALUES (?, ?)", [("fingerprint", mark), ("records", _records())]

@@ -395,10 +395,12 @@ def knowledge_check(
     with known_errors():
         from collections import Counter
 
+        from agents.screening import refuse_hostile
         from retrieval.base import knowledge_files, load_entries, starter_folder
         from serve.settings import load_settings
 
         entries = load_entries(knowledge_files(folder or load_settings().knowledge or starter_folder()))
+        refuse_hostile(entries)
         kinds = Counter(entry.kind for entry in entries)
         statuses = Counter(entry.status for entry in entries)
         if as_json:

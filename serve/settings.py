@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from platformdirs import user_data_dir
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "FAULTWRIGHT_"
@@ -42,6 +42,14 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="address the API listens on")
     port: int = Field(default=8000, ge=0, le=65535, description="port the API listens on; 0 = any free one")
     api_key: str = Field(default="", description="key that clients must send; needed beyond localhost")
+
+    @field_validator("home", mode="before")
+    @classmethod
+    def _a_real_folder(cls, value: object) -> object:
+        """An empty value means the default, never the current folder; `~` is the user's home."""
+        if isinstance(value, str) and not value.strip():
+            return Path(user_data_dir("faultwright"))
+        return Path(value).expanduser() if isinstance(value, str | Path) else value
 
 
 def load_settings(**overrides: object) -> Settings:

@@ -212,7 +212,7 @@ def test_a_bad_plan_falls_back_to_rules_and_says_so(fake_searcher: Searcher, pla
 
 def test_the_validator_names_what_is_wrong() -> None:
     part = RulePlanner().plan("SV0401").parts[0]
-    with pytest.raises(PlanError, match="1 to 4 parts"):
+    with pytest.raises(PlanError, match="1 to 8 parts"):
         validate(Plan(planner="x", parts=()))
     with pytest.raises(PlanError, match="repeat"):
         validate(Plan(planner="x", parts=(part, part)))
@@ -229,7 +229,8 @@ def test_the_planner_keeps_context_with_its_code_and_splits_what_is_added() -> N
     parts = planner.plan("SV0401 and SV0436 on a 0i-MF, and also the spindle growls").parts
     assert [p.mention.raw if p.mention else None for p in parts] == ["SV0401", "SV0436", None]
     assert len(planner.plan("SV0401 SV 401 sv-401").parts) == 1
-    assert len(planner.plan("SV0401 SV0404 SV0410 SV0411 SV0436 SV0417").parts) == 4
+    assert len(planner.plan("SV0401 SV0404 SV0410 SV0411 SV0436 SV0417").parts) == 6
+    assert len(planner.plan(" ".join(f"SV04{n:02}" for n in range(20))).parts) == 8
 
 
 def test_a_code_that_the_question_takes_back_is_not_answered(fake_searcher: Searcher) -> None:
