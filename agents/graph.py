@@ -19,7 +19,7 @@ from agents import compose
 from agents.detect import Instruction, detect
 from agents.evidence import Brought, bring, searched
 from agents.intents import classify, has_symptom
-from agents.judge import judge_part
+from agents.judge import Finding, judge_part
 from agents.plan import PlanError, RulePlanner, SubQuestion, validate
 from agents.reading import read_question
 from agents.safety import checks_a_safeguard, screen
@@ -119,7 +119,7 @@ def detect_node(part: Part, runtime: RunContext) -> Command[Literal["retrieve"]]
     steps = _step(
         "detect", started, {"part": sub.id}, {k: dumped[k] for k in ("vendor", "family", "parameters", "kinds")}
     )
-    return Command(update={"steps": steps}, goto=Send("retrieve", {**part, "instruction": dumped, "relaxed": False}))
+    return Command(update={"steps": steps}, goto=Send("retrieve", {**part, "instruction": dumped}))
 
 
 def retrieve(part: Part, runtime: RunContext) -> Command[Literal["judge"]]:
@@ -127,18 +127,19 @@ def retrieve(part: Part, runtime: RunContext) -> Command[Literal["judge"]]:
     started = time.perf_counter()
     _check_cancel(runtime.context)
     instruction = Instruction.model_validate(part["instruction"])
-    talk = Conversation.model_validate(part["conversation"])
-    brought = bring(instruction, runtime.context.searcher, talk, part["relaxed"])
-    steps = _step(
-        "retrieve",
-        started,
-        {"part": instruction.part_id, "relaxed": part["relaxed"]},
-        {"hits": [_brief(h) for h in brought.hits], "alarms": [_brief(a) for a in brought.alarms]},
-    )
+    brought, steps = _bring(instruction, part, runtime.context, started, relaxed=False)
     return Command(
         update={"steps": steps, "degraded": list(brought.degraded)},
         goto=Send("judge", {**part, "brought": brought.model_dump(mode="json")}),
     )
+
+
+def _bring(
+    instruction: Instruction, part: Part, context: Context, started: float, relaxed: bool
+) -> tuple[Brought, list[Fields]]:
+    brought = bring(instruction, context.searcher, Conversation.model_validate(part["conversation"]), relaxed)
+    found = {"hits": [_brief(h) for h in brought.hits], "alarms": [_brief(a) for a in brought.alarms]}
+    return brought, _step("retrieve", started, {"part": instruction.part_id, "relaxed": relaxed}, found)
 
 
 def _brief(evidence: Evidence) -> Fields:
@@ -150,15 +151,32 @@ def _brief(evidence: Evidence) -> Fields:
     }
 
 
-def judge(part: Part, runtime: RunContext) -> Command[Literal["retrieve", "write"]]:
-    """Enough, nothing, or of several minds; nothing is relaxed once."""
+def judge(part: Part, runtime: RunContext) -> Command[Literal["write"]]:
+    """Enough, nothing, or of several minds; where nothing was found the filters are relaxed once.
+
+    That happens inside this node: a branch that went back to `retrieve` would reach `write` later than the others, and
+    a deferred `write` did not wait for it (LangGraph 1.2.24).
+    """
     started = time.perf_counter()
     _check_cancel(runtime.context)
     instruction = Instruction.model_validate(part["instruction"])
     looked_for = (searched(instruction, runtime.context.searcher, part["language"]),)
-    finding = judge_part(
-        instruction, Brought.model_validate(part["brought"]), looked_for, part["relaxed"], part["chosen"]
+    brought = Brought.model_validate(part["brought"])
+    finding = judge_part(instruction, brought, looked_for, relaxed=False, chosen=part["chosen"])
+    steps = _judged(finding, started)
+    degraded: list[str] = []
+    if finding.status == "nothing" and instruction.kinds:
+        started = time.perf_counter()
+        brought, more = _bring(instruction, part, runtime.context, started, relaxed=True)
+        finding = judge_part(instruction, brought, looked_for, relaxed=True, chosen=part["chosen"])
+        steps += more + _judged(finding, started)
+        degraded = list(brought.degraded)
+    return Command(
+        update={"steps": steps, "degraded": degraded, "findings": [finding.model_dump(mode="json")]}, goto="write"
     )
+
+
+def _judged(finding: Finding, started: float) -> list[Fields]:
     outcome = {
         "status": finding.status,
         "label": finding.label,
@@ -166,11 +184,7 @@ def judge(part: Part, runtime: RunContext) -> Command[Literal["retrieve", "write
         "candidates": [_brief(e) for e in finding.candidates],
         "near": [_brief(e) for e in finding.near],
     }
-    relax = finding.status == "nothing" and bool(instruction.kinds) and not part["relaxed"]
-    steps = _step("judge", started, {"part": instruction.part_id}, {**outcome, "relax": relax})
-    if relax:
-        return Command(update={"steps": steps}, goto=Send("retrieve", {**part, "relaxed": True}))
-    return Command(update={"steps": steps, "findings": [finding.model_dump(mode="json")]}, goto="write")
+    return _step("judge", started, {"part": finding.part_id, "relaxed": finding.relaxed}, outcome)
 
 
 def write(state: State, runtime: RunContext) -> Command[Literal["verify"]]:
@@ -286,14 +300,13 @@ def graph() -> Any:
         ("detect", detect_node),
         ("retrieve", retrieve),
         ("judge", judge),
+        ("write", write),
         ("verify", verify),
         ("safety", safety),
         ("answer", answer),
     )
     for name, node in nodes:
         builder.add_node(name, node)
-    # parts that relax take two steps more: write waits for all of them and runs once
-    builder.add_node("write", write, defer=True)
     builder.add_edge(START, "read")
     builder.add_edge("answer", END)
     return builder.compile()

@@ -140,6 +140,14 @@ def test_a_part_without_an_answer_is_named_beside_the_one_that_has(fake_searcher
     assert "SV9987" in answer.text and answer.refusal.reason == "unknown_code"
 
 
+def test_a_part_that_is_searched_twice_is_written_with_the_others(fake_searcher: Searcher) -> None:
+    question = "FANUC SV0401 came up. How do I calibrate the Renishaw touch probe?"
+    answer, event = ask(fake_searcher, question)
+    names = [s["step"] for s in event["steps"]]
+    assert names.count("retrieve") == 3 and names.count("write") == names.count("answer") == 1
+    assert answer.citations[0].entry_id == "fanuc/sv0401" and answer.refusal is not None
+
+
 def test_parameters_are_looked_up_exactly(fake_searcher: Searcher) -> None:
     answer, _ = ask(fake_searcher, "what does parameter 1320 do on fanuc")
     assert answer.intent == "parameter" and answer.citations[0].entry_id == "parameter/fanuc-1320"
