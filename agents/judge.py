@@ -16,6 +16,7 @@ from agents.intents import about_a_machine, has_symptom
 from retrieval.code_context import names_in
 from retrieval.codes import fold, vendors_in
 from retrieval.components import components_in
+from retrieval.families import on_one_machine
 from retrieval.records import Evidence, Intent, Record
 from retrieval.search import MIN_SIMILARITY
 from retrieval.tokens import tokenize
@@ -109,7 +110,9 @@ def _judge_code(instruction: Instruction, rows: Sequence[Evidence]) -> tuple[Sta
 
 def _fits(row: Evidence, instruction: Instruction) -> bool:
     code = row.fault_code
-    return code is not None and instruction.vendor in (None, code.vendor) and instruction.family in (None, code.family)
+    if code is None or instruction.vendor not in (None, code.vendor):
+        return False
+    return instruction.family is None or on_one_machine(code.vendor, instruction.family, code.family)
 
 
 def _judge_parameter(instruction: Instruction, rows: Sequence[Evidence]) -> tuple[Status, dict[str, Any]]:

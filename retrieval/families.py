@@ -32,6 +32,12 @@ def family_title(vendor: str, family: str, language: Language) -> str:
     return str(entry["title"][language]) if entry else f"{vendor} {family}"
 
 
+def on_one_machine(vendor: str, family: str, other: str) -> bool:
+    """True if a machine whose control is of `family` also shows codes of `other`: the same, or its drives."""
+    entry = catalogue().get(vendor, {}).get("families", {}).get(family, {})
+    return family == other or other in entry.get("drives", ())
+
+
 def resolve_vendor(name: str) -> tuple[str, str | None]:
     """(vendor, family or None) from an id, `vendor/family`, or a name as people write it.
 

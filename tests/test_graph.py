@@ -104,6 +104,11 @@ def test_families_that_disagree_are_asked_about(fake_searcher: Searcher) -> None
     assert [c.entry_id for c in told.citations] == ["grbl/hal-alarm-10"]
 
 
+def test_a_drive_code_on_its_own_control_is_answered(fake_searcher: Searcher) -> None:
+    answer, _ = ask(fake_searcher, "SINUMERIK 840D sl shows F07011")
+    assert [c.entry_id for c in answer.citations] == ["siemens/sinamics-f07011"]
+
+
 def test_a_code_of_another_family_than_the_machine_is_asked_about(fake_searcher: Searcher) -> None:
     answer, _ = ask(fake_searcher, "SV0401", vendor="haas")
     assert answer.kind == "clarify"
