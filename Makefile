@@ -57,10 +57,12 @@ docs: $(VENV)/.dev base ## write what is generated: README tables, command line 
 docs-check: $(VENV)/.dev ## fail if a generated part of the documents is stale
 	$(BIN)/python docs/generate.py --check
 
-bench: $(VENV)/.dev base ## benchmarks: answer time, cold start, engine against raw llama.cpp
+bench: $(VENV)/.dev base ## benchmarks, each against a peer in the same run: answers, cold start, engine, retrieval, writer
 	$(BIN)/python bench/answer_time.py --quick
 	$(BIN)/python bench/cold_start.py --quick
 	$(BIN)/python bench/engine_speed.py --quick
+	$(BIN)/python bench/retrieval_speed.py --quick
+	$(BIN)/python bench/writer_order.py --quick
 
 check: lint types test docs-check ## what CI runs, without installing system packages
 
