@@ -38,7 +38,6 @@ class Instruction(Record):
     mention: CodeMention | None = None
     vendor: str | None = None
     family: str | None = None
-    other_vendors: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     kinds: tuple[EntryKind, ...] = ()
 
@@ -70,7 +69,6 @@ def detect(part: SubQuestion, intent: Intent, question: str, vendor: str | None,
         mention=part.mention,
         vendor=vendor,
         family=family,
-        other_vendors=tuple(dict.fromkeys(v for v, _ in named if v != vendor)),
         parameters=parameters_in(part.text),
         kinds=_KINDS[intent],
     )

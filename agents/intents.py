@@ -76,11 +76,6 @@ def has_symptom(text: str) -> bool:
     return _SYMPTOM.search(plain(text)) is not None
 
 
-def is_follow_up(text: str) -> bool:
-    """True if the text says what was tried or asks for the next step."""
-    return _FOLLOW_UP.search(plain(text)) is not None
-
-
 def _backup(text: str) -> bool:
     """Saving parameters is a procedure, not a question about one."""
     return bool(re.search(r"back\s?up|restor|sav(?:e|ing)|备份|恢复|保存|导出", text, re.IGNORECASE))

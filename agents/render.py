@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
 
 from agents.wording import say
 from retrieval.families import family_title
@@ -13,14 +12,12 @@ from retrieval.records import (
     CitedItem,
     FaultCode,
     Item,
-    ItemKind,
     KnowledgeEntry,
     Language,
     Record,
     Section,
 )
 
-SectionName = str
 # Which items make which section, by kind of entry, in the order to show them.
 _FAULT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("stop_or_run", ("@stop",)),
@@ -52,7 +49,6 @@ LAYOUT: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 FIELDS = ("@stop", "@meaning", "@reset", "@title")
 # Sections that an answer must not lose, whatever the writer left out.
 PINNED = ("stop_or_run", "safety", "symptom", "meaning", "conditions", "steps", "backup")
-ITEM_KINDS: tuple[str, ...] = get_args(ItemKind)
 
 
 class DraftLine(Record):

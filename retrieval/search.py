@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Literal
 
 from retrieval import index as index_files
 from retrieval.components import components_in, off_part
@@ -31,7 +30,6 @@ TITLE_SHARE = 0.5
 FULL_COVERAGE = 0.4
 GENERIC = "generic"
 BUILD_TRIES = 3
-Coverage = Literal["full", "keywords"]
 
 
 class Searcher:

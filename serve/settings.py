@@ -11,8 +11,6 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "FAULTWRIGHT_"
-# Read by the test suite only.
-_TEST_NAMES = frozenset({"FAULTWRIGHT_TEST_BASE"})
 
 
 class SettingsError(ValueError):
@@ -59,7 +57,7 @@ def load_settings(**overrides: object) -> Settings:
         SettingsError: a `FAULTWRIGHT_*` variable that does not exist, or a bad value.
     """
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
-    unknown = [n for n in os.environ if n.upper().startswith(PREFIX) and n.upper() not in known | _TEST_NAMES]
+    unknown = [n for n in os.environ if n.upper().startswith(PREFIX) and n.upper() not in known]
     if unknown:
         raise SettingsError(f"Unknown setting {', '.join(sorted(unknown))}. Known: {', '.join(sorted(known))}.")
     try:

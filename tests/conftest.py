@@ -62,8 +62,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def base_file() -> Path:
-    """The embedded base: FAULTWRIGHT_TEST_BASE, or the one pulled into the data home by `make test`."""
-    if given := _OUTSIDE.get("FAULTWRIGHT_TEST_BASE"):
+    """The embedded base: TEST_BASE_GGUF, or the one pulled into the data home by `make test`."""
+    if given := os.environ.get("TEST_BASE_GGUF"):
         return Path(given)
     given = _OUTSIDE.get("FAULTWRIGHT_HOME")
     home = Path(given) if given else Path(user_data_dir("faultwright"))
