@@ -128,10 +128,11 @@ class Item(Record):
 
 
 class FamilyCode(Record):
-    """A code within one family of the entry's vendor."""
+    """A code within one family of the entry's vendor; `last` is the end of a range such as 4500-4509, else empty."""
 
     family: str
     code: str
+    last: str = ""
 
 
 class Reread(Record):

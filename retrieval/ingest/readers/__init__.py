@@ -1,0 +1,1 @@
+"""One module per format: from a file to blocks (`retrieval.ingest.document`)."""
