@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from agents.judge import Finding
+from agents.quotes import quoted, quotes_text, section_of
 from agents.render import (
     DraftLine,
     cause_numbers,
@@ -129,9 +130,10 @@ def _answer(
             if asked is not None:
                 codes.append(asked)
             made = _sections(entry, raw["lines"], numbers[entry.id], language)
+            made += _quoted(finding, store, entries, numbers, language)
             made += _related(finding, store, entries, numbers, language)
             sections += made
-            blocks.append(_block(entry, asked, made, raw["lead"], finding, language))
+            blocks.append(_block(entry, asked, made, raw["lead"], finding, language, entries))
         elif finding.status == "too_little":
             continue  # beside a part that was answered it is only context
         elif finding.status == "ambiguous":
@@ -142,7 +144,8 @@ def _answer(
             blocks.append(f"## {say('not_answered', language)}: {text}")
     citations = tuple(_citation(entries[e], n, sections, language) for e, n in numbers.items())
     text = "\n\n".join(blocks) + "\n" + sources_text(citations, entries, language)
-    shown = [item for s in sections for item in s.items if s.name != "related"]
+    shown = [item for s in sections for item in s.items if s.name not in ("related", "documents")]
+    shown = shown or [item for s in sections for item in s.items]
     result = Answer(
         **shared,
         kind="answer",
@@ -182,6 +185,23 @@ def _sections(entry: KnowledgeEntry, lines: Sequence[dict[str, Any]], number: in
     return [Section(name=name, heading=say(name, language), items=tuple(items)) for name, items in grouped.items()]
 
 
+def _quoted(
+    finding: Finding,
+    store: KnowledgeStore,
+    entries: dict[str, KnowledgeEntry],
+    numbers: dict[str, int],
+    language: Language,
+) -> list[Section]:
+    """Further sources of the same code, and passages of the shop's documents: in their own words."""
+    items: list[CitedItem] = []
+    for entry in store.entries(evidence.entry_id for evidence in finding.evidence[1:]):
+        if entry.id not in entries:
+            entries[entry.id] = entry
+            numbers[entry.id] = len(numbers) + 1
+            items += quoted(entry, numbers[entry.id], language)
+    return [section_of(items, language)] if items else []
+
+
 def _related(
     finding: Finding,
     store: KnowledgeStore,
@@ -219,6 +239,7 @@ def _block(
     lead: str,
     finding: Finding,
     language: Language,
+    entries: dict[str, KnowledgeEntry],
 ) -> str:
     lines = [heading(entry, asked, language)]
     if finding.evidence[0].similarity < SURE:
@@ -226,7 +247,11 @@ def _block(
     if lead:
         lines.append(lead)
     numbers = cause_numbers(entry, sections)
-    lines += [section_text(entry, section, language, numbers) for section in sections]
+    for section in sections:
+        if section.name == "documents":
+            lines.append(quotes_text(section, entries, language, disputed=entry.status == "disputed"))
+        else:
+            lines.append(section_text(entry, section, language, numbers))
     if finding.intent == "follow_up" and not any(s.name == "next_check" for s in sections):
         lines.insert(1, say("no_more_checks", language))
     return "\n".join(lines)

@@ -11,13 +11,19 @@ from retrieval.records import EntryKind, Evidence, Language, Record
 from retrieval.search import Searcher
 
 RELAXED: tuple[EntryKind, ...] = ("guide", "procedure")
+PASSAGES: tuple[EntryKind, ...] = ("passage",)
 
 
 class Brought(Record):
-    """What a retrieval brought. `alarms` are entries to name as codes to look for, never to answer from."""
+    """What a retrieval brought.
+
+    `alarms` are entries to name as codes to look for, never to answer from; `passages` are quoted from the shop's own
+    documents, beside an entry or where there is none.
+    """
 
     hits: tuple[Evidence, ...] = ()
     alarms: tuple[Evidence, ...] = ()
+    passages: tuple[Evidence, ...] = ()
     degraded: tuple[str, ...] = ()
 
 
@@ -27,7 +33,8 @@ def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, rela
     `relaxed` drops the filters on kind and vendor: used once, when the first search found nothing.
     """
     if instruction.mention is not None:
-        return Brought(hits=rows_of_code(instruction, searcher))
+        rows = rows_of_code(instruction, searcher)
+        return Brought(hits=rows, passages=() if rows else passages_on_code(instruction, searcher))
     if instruction.intent == "follow_up" and talk.entry_id is not None:
         hit = Evidence(entry_id=talk.entry_id, similarity=1.0, matched_by=("exact",), fault_code=talk.fault_code)
         return Brought(hits=(hit,))
@@ -47,7 +54,9 @@ def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, rela
     alarms: tuple[Evidence, ...] = ()
     if instruction.intent in ("symptom", "other") and instruction.vendor:
         alarms = searcher.search(instruction.text, kinds=alarm, vendor=instruction.vendor, count=3)
-    return Brought(hits=hits, alarms=alarms, degraded=searcher.degraded)
+    vendor = None if relaxed else instruction.vendor
+    passages = searcher.search(instruction.text, kinds=PASSAGES, vendor=vendor, count=3)
+    return Brought(hits=hits, alarms=alarms, passages=passages, degraded=searcher.degraded)
 
 
 def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:
@@ -66,6 +75,15 @@ def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence
         for row in rows:
             found.setdefault((row.entry_id, str(row.fault_code)), row)
     return tuple(found.values())
+
+
+def passages_on_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:
+    """Passages of the shop's documents that hold the very code, for one that no row has."""
+    mention = instruction.mention
+    vendor = instruction.vendor or (mention.readings[0].vendor if mention else None)
+    if mention is None or vendor is None:
+        return ()
+    return searcher.holding(mention.readings[0].code, kinds=PASSAGES, vendor=vendor, count=2)
 
 
 def code_label(instruction: Instruction) -> str:

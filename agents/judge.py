@@ -35,13 +35,14 @@ _EMPTY_WORDS = frozenset(
 # A question without a word of the trade has to be that much nearer: hair dryers overheat too.
 OFF_TOPIC_MARGIN = 0.15
 MAX_RELATED = 3
+MAX_QUOTES = 2
 
 
 class Finding(Record):
     """What one part came to.
 
-    `evidence` is what to write from, `candidates` what to choose among, `near` what to name beside the answer; `label`
-    is the code or parameter as asked for.
+    `evidence` is what to write from: the first leads, further ones are quoted beside it; `candidates` what to choose
+    among, `near` what to name beside the answer; `label` is the code or parameter as asked for.
     """
 
     part_id: str
@@ -63,7 +64,7 @@ def judge_part(
 ) -> Finding:
     """Judge what was brought for one part. `chosen` is the entry id that a person picked when asked back."""
     if instruction.mention is not None:
-        status, found = _judge_code(instruction, brought.hits)
+        status, found = _judge_code(instruction, brought)
     elif instruction.parameters and instruction.intent == "parameter":
         status, found = _judge_parameter(instruction, brought.hits)
     elif instruction.intent in ("report", "danger"):
@@ -95,17 +96,39 @@ def _vendor(instruction: Instruction) -> str | None:
     return instruction.mention.readings[0].vendor
 
 
-def _judge_code(instruction: Instruction, rows: Sequence[Evidence]) -> tuple[Status, dict[str, Any]]:
+def _judge_code(instruction: Instruction, brought: Brought) -> tuple[Status, dict[str, Any]]:
+    """One code may have several sources: all are evidence, the base's own entry first."""
+    rows = brought.hits
     if not rows:
-        return "unknown_code", {}
+        return ("enough", {"evidence": brought.passages}) if brought.passages else ("unknown_code", {})
     fits = [row for row in rows if _fits(row, instruction)]
     bare_and_unknown = instruction.mention is not None and instruction.mention.bare and instruction.vendor is None
     if bare_and_unknown or not fits:
         # a number without a controller, or a code that exists for another vendor or family than the machine's
-        return "ambiguous", {"candidates": tuple(rows)}
-    if len({row.entry_id for row in fits}) > 1:
-        return "ambiguous", {"candidates": tuple(fits)}
-    return "enough", {"evidence": tuple(fits[:1])}
+        return "ambiguous", {"candidates": _one_per_code(rows)}
+    if _meanings(fits) > 1:
+        return "ambiguous", {"candidates": _one_per_code(fits)}
+    return "enough", {"evidence": tuple({row.entry_id: row for row in reversed(fits)}.values())[::-1]}
+
+
+def _one_per_code(rows: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """The first row of each code: further sources of the same code are no further choice."""
+    first: dict[str, Evidence] = {}
+    for row in rows:
+        first.setdefault(str(row.fault_code), row)
+    return tuple(first.values())
+
+
+def _meanings(rows: Sequence[Evidence]) -> int:
+    """How many things the rows may be about: rows of one code, and rows of one entry, are about the same."""
+    groups: list[set[str]] = []
+    for row in rows:
+        mine = {str(row.fault_code), row.entry_id}
+        for group in [group for group in groups if group & mine]:
+            groups.remove(group)
+            mine |= group
+        groups.append(mine)
+    return len(groups)
 
 
 def _fits(row: Evidence, instruction: Instruction) -> bool:
@@ -148,6 +171,9 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
     if _says_too_little(text) or _UNREAD_CODE.search(fold(text)[0]):
         return ("too_little" if on_topic or has_symptom(text) else "out_of_scope"), {}
     passing = [hit for hit in brought.hits if hit.similarity >= needed and not hit.off_part]
+    quotes = tuple(hit for hit in brought.passages if hit.similarity >= needed and not hit.off_part)
+    if not passing and quotes:
+        return "enough", {"evidence": quotes}
     if not passing:
         return ("nothing" if on_topic else "out_of_scope"), {}
     best = passing[0]
@@ -156,4 +182,5 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
         for hit in sorted((*passing[1:], *brought.alarms), key=lambda h: -h.similarity)
         if hit.similarity >= max(needed, best.similarity - NEAR_MARGIN) and not hit.off_part
     ]
-    return "enough", {"evidence": (best,), "near": tuple(near[:MAX_RELATED])}
+    quotes = tuple(quote for quote in quotes if quote.similarity >= best.similarity - NEAR_MARGIN)
+    return "enough", {"evidence": (best, *quotes[:MAX_QUOTES]), "near": tuple(near[:MAX_RELATED])}

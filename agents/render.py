@@ -45,10 +45,11 @@ LAYOUT: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("safety", ("safety",)),
         ("backup", ("backup",)),
     ),
+    "passage": (("documents", ("@meaning",)),),
 }
 FIELDS = ("@stop", "@meaning", "@reset", "@title")
 # Sections that an answer must not lose, whatever the writer left out.
-PINNED = ("stop_or_run", "safety", "symptom", "meaning", "conditions", "steps", "backup")
+PINNED = ("stop_or_run", "safety", "symptom", "meaning", "conditions", "steps", "backup", "documents")
 
 
 class DraftLine(Record):

@@ -36,8 +36,10 @@ def families_of(vendor: str) -> tuple[str, ...]:
 
 
 def _catalogue() -> dict[str, Any]:
-    from retrieval.families import catalogue  # noqa: PLC0415 - yaml would slow the import of this module
+    from retrieval.families import catalogue, on_change  # noqa: PLC0415 - yaml would slow the import of this module
 
+    if not _name_patterns.cache_info().currsize:
+        on_change(_name_patterns.cache_clear)
     return catalogue()
 
 

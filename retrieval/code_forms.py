@@ -108,26 +108,37 @@ def form_of(code: str, vendor: str, family: str | None = None) -> str | None:
     """Like `canonical`, but None for a spelling that the vendor does not have."""
     plain = fold(code)[0].strip()
     if vendor not in ("grbl", "linuxcnc"):
-        plain = _DRESS.sub(" ", plain).strip(" -")
-    return _FORMS[vendor](plain, family)
+        plain = _DRESS.sub(" ", plain).strip(" -") if vendor in _FORMS else plain
+    return _FORMS.get(vendor, _any_maker)(plain, family)
+
+
+def _any_maker(code: str, _family: str | None) -> str | None:
+    """Codes of makers without a grammar: upper case, nothing between a letter and its number, 'E-104' is 'E104'."""
+    plain = re.sub(r"^(?:alarm|报警|号|no\.?|#)\s*[:#]?\s*(?=\d)", "", code, flags=FLAGS)
+    tight = re.sub(r"(?<=[A-Z])[\s._#-]{1,2}(?=\d)", "", " ".join(plain.upper().split()), flags=FLAGS)
+    if not re.fullmatch(r"[A-Z0-9][A-Z0-9 ._/:#-]{0,19}", tight, FLAGS) or not re.search(r"\d", tight):
+        return None
+    return str(int(tight)) if tight.isdigit() else tight
 
 
 def canonical(code: str, vendor: str, family: str | None = None) -> str:
     """The one spelling of a code: fanuc 'sv-401' is 'SV0401', siemens '230002' 'F30002', grbl 'alarm 1' 'ALARM:1'.
 
-    Without a family, fanuc and mitsubishi numbers stay numbers; within 30i and m700 a number alone is no code.
+    Without a family, fanuc and mitsubishi numbers stay numbers; within 30i and m700 a number alone is no code. A maker
+    that the catalogue knows by name only has no grammar: any short code with a digit is taken, 'e-104' is 'E104'.
 
     Raises:
         ValueError: an unknown vendor or family, or a spelling that it does not have; says what would be valid.
     """
-    if vendor not in _FORMS:
+    if vendor not in _FORMS and (vendor == "generic" or not families_of(vendor)):
         raise ValueError(f"no codes known for vendor {vendor!r}; valid: {', '.join(_FORMS)}")
     if family is not None and family not in (known := families_of(vendor)):
         raise ValueError(f"{vendor} has no family {family!r}; valid: {', '.join(known)}")
     form = form_of(code, vendor, family)
     if form is None:
         where = f"{vendor}/{family}" if family else vendor
-        raise ValueError(f"{code!r} is no code of {where}; valid: {_VALID[vendor]}")
+        valid = _VALID.get(vendor, "up to 20 letters and digits, with a digit")
+        raise ValueError(f"{code!r} is no code of {where}; valid: {valid}")
     return form
 
 
@@ -161,6 +172,8 @@ def spellings(code: str, vendor: str, family: str | None = None) -> tuple[str, .
         out = [form.lower(), form.replace(" ", "-"), form.replace(" ", "")]
     elif "-" in form:
         out = [form.lower(), *([form.replace("-", "")] if re.search("[A-F]", form) else [])]
+    elif form[0].isalpha() and vendor not in _FORMS:
+        out = [form.lower(), *(re.sub(r"(?<=[A-Z])(?=\d)", tie, form, count=1) for tie in ("-", " ", "."))]
     elif form[0].isalpha():
         out = list(_lettered_spellings(form, vendor))
     else:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from retrieval.code_context import Context, vendors_in
 from retrieval.code_forms import canonical, fanuc_prefix, form_of, number_of, spellings
+from retrieval.code_makers import maker_tokens
 from retrieval.code_messages import LINUXCNC_MESSAGES, message_patterns
 from retrieval.code_numbers import number_tokens
 from retrieval.code_patterns import (
@@ -186,6 +187,7 @@ def find_codes(text: str, vendor: str | None = None, family: str | None = None) 
 
     take(_message_tokens(folded, context))
     take(_display_tokens(folded, context))
+    take(maker_tokens(folded, context))
     blanked = NOISE.sub(lambda match: BLANK * len(match[0]), context.without_names())
     blanked = _without_parts(blanked, context)
     for find in (_fanuc_tokens, _meldas_tokens, _drive_tokens):

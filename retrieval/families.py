@@ -1,7 +1,12 @@
-"""The catalogue of vendors and controller families (`families.yaml`): who shares one numbering of alarms."""
+"""The catalogue of vendors and controller families: who shares one numbering of alarms.
+
+`families.yaml` holds those the product knows; `use_makers` adds those that a shop's own documents brought.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -10,10 +15,60 @@ import yaml
 
 from retrieval.records import Language
 
+_makers: tuple[tuple[str, str, str], ...] = ()
+
+
+def use_makers(makers: Sequence[tuple[str, str, str]]) -> None:
+    """Know these (vendor id, family id, title as people write it) beside those of `families.yaml`, in this process.
+
+    They come from documents of the data home in use. A vendor may come with several families; a family id equal to the
+    vendor's stands for "any of its controllers".
+    """
+    global _makers  # noqa: PLW0603 - the catalogue is one per process, like the file it comes from
+    if tuple(makers) != _makers:
+        _makers = tuple(makers)
+        catalogue.cache_clear()
+        for forget in _forgetters:
+            forget()
+
+
+def makers() -> tuple[tuple[str, str, str], ...]:
+    """What `use_makers` was last given, for a process that starts another."""
+    return _makers
+
+
+_forgetters: list[Any] = []
+
+
+def on_change(forget: Any) -> None:
+    """Call `forget` when the catalogue changes: for caches made from it."""
+    _forgetters.append(forget)
+
+
+def slug(name: str) -> str:
+    """Id of a vendor or family from its name in free text: lower case, letters, digits and hyphens; Chinese stays."""
+    return re.sub(r"[^0-9a-z\u3400-\u9fff]+", "-", name.strip().lower()).strip("-")
+
 
 @lru_cache(maxsize=1)
 def catalogue() -> dict[str, Any]:
-    """vendor id → {title, names, families → {title, models}}, as the file has it."""
+    """vendor id → {title, names, families → {title, models}}: the file's, then those of `use_makers`."""
+    known = dict(_file())
+    for vendor, family, title in _makers:
+        entry = known.get(vendor)
+        if entry is None:
+            entry = {"title": {"en": title, "zh": title}, "names": [re.escape(title.lower())], "families": {}}
+        families = dict(entry["families"])
+        if family not in families:
+            shown = title if family == vendor else f"{entry['title']['en']} {family}"
+            models = [] if family == vendor else [re.escape(family).replace("\\-", r"[\s-]?")]
+            families[family] = {"title": {"en": shown, "zh": shown}, "models": models}
+        known[vendor] = {**entry, "families": families}
+    return known
+
+
+@lru_cache(maxsize=1)
+def _file() -> dict[str, Any]:
     text = (resources.files("retrieval") / "families.yaml").read_text(encoding="utf-8")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loaded: dict[str, Any] = yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders

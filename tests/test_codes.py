@@ -386,3 +386,41 @@ def test_fold_maps_every_character_back() -> None:
     folded, index = fold(text)
     assert folded == "Amm-①ﬁ:x"
     assert index == [0, 1, 1, 2, 3, 4, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [
+        ("spindle 0 amplifier fault", "SPINDLE-AMPLIFIER-FAULT"),
+        ("主轴 1 放大器故障", "SPINDLE-AMPLIFIER-FAULT"),
+        ("正向软限位 (5.00000) 在关节 0 上已超程", "EXCEED-POSITIVE-LIMIT"),
+        ("负向软限位 (-12.50000) 在关节 1 上已超程", "EXCEED-NEGATIVE-LIMIT"),
+        ("j0 end of move in home state 5", "HOMING-MOVE-ENDED"),
+        ("j2 在回零状态 11 中结束移动", "HOMING-MOVE-ENDED"),
+        ("Can't jog joint 0 further past max hard limit", "JOG-PAST-HARD-LIMIT"),
+        ("不能点动关节 1 超出负向硬极限。", "JOG-PAST-HARD-LIMIT"),
+        ("Can't jog joint 0 further past max soft limit", "SOFT-LIMIT-EXCEEDED"),
+        ("can't run a program when not homed", "NOT-HOMED"),
+        ("all joints must be homed before going into coordinated mode", "TELEOP-NEEDS-HOMING"),
+        ("must be in joint mode or disabled to unhome", "HOME-NEEDS-JOINT-MODE"),
+        ("在机床解除紧急停止并重新启动之前，无法执行命令 (EMC_JOG_CONT)", "MACHINE-NOT-ON"),
+        ("Cannot probe with zero feed rate", "ZERO-FEED-RATE"),
+        ("Unknown m code used: M150", "UNKNOWN-CODE-USED"),
+        ("Spindle not turning in g86", "SPINDLE-NOT-TURNING"),
+        ("Length of cutter compensation entry move is not greater than the tool radius", "CUTTER-COMP-GOUGING"),
+        ("hm2/hm2_7i96.0: error finishing read! iter=77", "HM2-READ-ERROR"),
+    ],
+)
+def test_linuxcnc_messages_as_they_are_shown(text: str, slug: str) -> None:
+    (mention,) = find_codes(f"machine stopped with {text} today")
+    assert slug in {reading.code for reading in mention.readings}
+
+
+@pytest.mark.parametrize("text", ["发那科 主轴放大器故障", "主轴放大器故障", "PLC 看门狗触发", "西门子 未知的 G 代码"])
+def test_common_words_are_no_linuxcnc_message(text: str) -> None:
+    assert not [m for m in find_codes(text) if any(r.vendor == "linuxcnc" for r in m.readings)]
+
+
+def test_linuxcnc_spindle_and_joint_faults_stay_apart() -> None:
+    for text, slug in (("spindle amplifier fault", "SPINDLE-AMPLIFIER-FAULT"), ("amplifier fault", "AMPLIFIER-FAULT")):
+        assert [r.code for m in find_codes(text, "linuxcnc") for r in m.readings] == [slug]

@@ -1,0 +1,199 @@
+"""One file, read whole into what is stored of it: its rows as entries, its passages, and what was wrong.
+
+Runs in a worker process: everything that goes in and comes out is plain data.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from retrieval.documents import Chunk
+from retrieval.families import use_makers
+from retrieval.ingest.document import Block
+from retrieval.records import Bilingual, Item, KnowledgeEntry
+
+if TYPE_CHECKING:
+    from retrieval.ingest.rows import AlarmRow
+
+# Grows when the same file would be read differently: documents read by an older one are read again.
+FORMAT = 1
+# Blocks that are looked at to see whose controller a document speaks of: about its first twenty pages.
+FIRST_BLOCKS = 300
+MAX_PROBLEMS = 40
+Screen = Callable[[str], str]
+_GENERAL_SAFETY = Item(
+    id="s99",
+    kind="safety",
+    text=Bilingual(
+        en="The document gives no warning here. Before opening a cabinet or touching anything that can move or be live:"
+        " main switch off, lock and tag it, prove that it is dead, and secure what can fall.",
+        zh="该资料此处没有安全提示。打开电柜或接触可能运动或带电的部件之前：断开总开关，上锁挂牌，验明无电，并固定可能坠落的部件。",
+    ),
+)
+
+
+@dataclass
+class Prepared:
+    """What is stored of a document. `unclear`: it has codes, and does not say whose; `candidates` may be meant."""
+
+    format: str
+    title: str = ""
+    version: str = ""
+    vendor: str = ""
+    family: str = ""
+    pages: int | None = None
+    entries: list[KnowledgeEntry] = field(default_factory=list)
+    chunks: list[Chunk] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
+    unclear: bool = False
+    candidates: tuple[str, ...] = ()
+
+
+def prepare(
+    path: str,
+    name: str,
+    document_id: str,
+    vendor: str | None,
+    family: str | None,
+    makers: Sequence[tuple[str, str, str]],
+    screen: Screen | None,
+) -> Prepared:
+    """Read one file.
+
+    Args:
+        path: where it lies.
+        name: what people see.
+        document_id: its id in the base.
+        vendor: id of the controller's vendor where a person gave it.
+        family: id of its family where a person gave it.
+        makers: beyond the catalogue's, see `retrieval.families.use_makers`.
+        screen: see `retrieval.ingest.run.ingest`.
+
+    Raises:
+        DocumentUnreadable: names the file, the reason and the next step.
+    """
+    from retrieval.ingest.entries import Problem, entry_of  # noqa: PLC0415 - the process that waits needs none of it
+    from retrieval.ingest.passages import passages  # noqa: PLC0415
+    from retrieval.ingest.rows import AlarmRow, split  # noqa: PLC0415
+    from retrieval.ingest.sniff import open_document  # noqa: PLC0415
+
+    use_makers(makers)
+    document = open_document(Path(path), name)
+    blocks = iter(document.blocks)
+    first = list(itertools.islice(blocks, FIRST_BLOCKS))
+    made = Prepared(format=document.format, title=document.title, pages=document.pages)
+    vendor, family = _whose(made, first, name, vendor, family)
+    made.vendor, made.family = vendor or "", family or ""
+    left_out = 0
+    problems: dict[str, None] = {}
+    dropped: list[str] = []
+
+    def rest() -> Iterator[Block]:
+        nonlocal left_out
+        for item in split(itertools.chain(first, blocks), vendor, family, dropped):
+            if not isinstance(item, AlarmRow):
+                yield item
+                continue
+            if vendor is None:
+                left_out += 1
+                yield _as_text(item)  # found by its words, as long as nobody says whose code it is
+                continue
+            entry = entry_of(
+                item,
+                vendor=vendor,
+                family=family,
+                document_id=document_id,
+                document_name=name,
+                version="",
+                publisher="the shop's own document",
+                read_on=date.today().isoformat(),
+            )
+            if isinstance(entry, Problem):
+                problems[str(entry)] = None
+            elif reason := _withheld(entry, screen):
+                made.withheld.append(f"{item.place}: code {item.code}: {reason}")
+            else:
+                made.entries.append(_with_safety(entry))
+
+    for passage in passages(rest()):
+        reason = screen(passage.text) if screen else ""
+        if reason:
+            made.withheld.append(f"{passage.place}: {reason}")
+            continue
+        place = passage.place
+        made.chunks.append(
+            Chunk(passage.heading, passage.text, passage.language, place.page, place.sheet, place.row)
+        )
+    made.entries = _merged(made.entries)
+    made.problems = list(document.warnings)
+    if left_out:
+        made.unclear = True
+        named = f"; it names {', '.join(made.candidates)}" if made.candidates else ""
+        made.problems.append(
+            f"{left_out} alarm rows are found by their words, not by their codes: {name} does not say whose controller"
+            f" they are of{named}. Next: run again with --vendor (and --family)."
+        )
+    made.problems += _shortened([*problems, *dropped])
+    return made
+
+
+def _whose(
+    made: Prepared, first: Sequence[Block], name: str, vendor: str | None, family: str | None
+) -> tuple[str | None, str | None]:
+    """(vendor, family) that a person gave, else those that the document states."""
+    from retrieval.ingest.identify import identify  # noqa: PLC0415
+
+    if vendor is not None and family is not None:
+        return vendor, family
+    identity = identify(made.title, first, name)
+    made.candidates = tuple(identity.candidates)
+    if vendor is None:
+        return identity.vendor, identity.family
+    return vendor, identity.family if identity.vendor == vendor else family
+
+
+def _shortened(problems: Sequence[str]) -> list[str]:
+    if len(problems) <= MAX_PROBLEMS:
+        return list(problems)
+    return [*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more rows like these"]
+
+
+def _as_text(row: AlarmRow) -> Block:
+    """A row as a text of its own."""
+    parts = [row.code, row.heading, row.heading_other, row.meaning, row.reaction]
+    listed = [*row.causes, *row.checks, *row.actions, row.reset, row.setting]
+    head = " ".join(part for part in parts if part)
+    return Block("text", row.place, "\n".join([head, *(part for part in listed if part)]), confidence=row.confidence)
+
+
+def _withheld(entry: KnowledgeEntry, screen: Screen | None) -> str:
+    """Why an entry must not be taken over, or nothing."""
+    if screen is None:
+        return ""
+    texts = [entry.title, entry.meaning, *(item.text for item in entry.items if item.kind != "safety")]
+    return next((reason for text in texts for side in (text.en, text.zh) if side and (reason := screen(side))), "")
+
+
+def _with_safety(entry: KnowledgeEntry) -> KnowledgeEntry:
+    """A row that advises work and has no warning of its own gets the one that holds for every machine."""
+    advises = any(item.kind in ("check", "action", "cause") for item in entry.items)
+    if not advises or entry.of_kind("safety"):
+        return entry
+    return entry.model_copy(update={"items": (_GENERAL_SAFETY, *entry.items)})
+
+
+def _merged(entries: Sequence[KnowledgeEntry]) -> list[KnowledgeEntry]:
+    """Entries with ids of their own: a document may list one code twice, and both rows are kept."""
+    seen: dict[str, int] = {}
+    found = []
+    for entry in entries:
+        seen[entry.id] = seen.get(entry.id, 0) + 1
+        again = seen[entry.id]
+        found.append(entry if again == 1 else entry.model_copy(update={"id": f"{entry.id}.{again}"}))
+    return found
