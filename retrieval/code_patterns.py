@@ -60,7 +60,9 @@ _UNIT = (  # single letters are case-sensitive and no axis or code word
     r"(?:r/min|rpm|mm|cm|[uμn]m|m/min|m/s|inch(?:es)?|ipm|psi|bar|[km]?pa|n[·.]?m|kg|[km]?hz|kw|kva|[mk]v|ma|ms"
     r"|sec(?:ond)?s?|min(?:ute)?s?|hrs?|hours?|days?|weeks?|months?|years?|volts?|amps?|watts?|ohms?|deg(?:rees?)?|points?"
     r"|pcs|pieces|parts|times|[kmg]b|bits?|bytes?|microns?|percent|lit(?:re|er)s?|l/min|usd|rmb|yuan|dollars)(?![a-z0-9])"
-    r"|(?-i:[AVWLmshg])(?![A-Za-z0-9])(?!\s?-?(?:轴|axis|代码|code))"
+    # "SV0401 V-READY OFF", "SP740 A" and "F30005 A" are a code and the first word of its message
+    r"|(?<![a-z]{2}\d{4}\s)(?<![a-z]{2}\d{3}\s)(?<![a-z]\d{5}\s)(?-i:[AVWLmshg])(?![A-Za-z0-9])(?!-[A-Z]{3})"
+    r"(?!\s?-?(?:轴|axis|代码|code))"
     r"|[%‰°Ω℃]|kΩ|转(?![速矩台动到为向子接盘换])|度(?!数)|分钟|小时|秒|次(?![数日])|台(?![面湾])|元(?![件器素])|[件吨伏]"
     r"|丝(?![杠杆])|毫米|微米|公斤|千克|千瓦|赫兹|兆帕|毫?安培|欧姆|米"
 )

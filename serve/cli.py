@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from serve.ingest_cli import ingest
 from serve.terminal import NOTHING, IndexProgress, fail, known_errors, notice, use_utf8
 
 if TYPE_CHECKING:
@@ -104,8 +105,9 @@ def _print_json(value: object) -> None:
         "faultwright ask 401号报警 --vendor fanuc",
         'faultwright ask --json "主轴转速波动大，有异响" | jq -r .text',
         'echo \'{"id": 7, "question": "Haas alarm 103"}\' | faultwright ask --file -',
-        exits="Exit codes: 0 answered, asked back or refused. 1 a row of --file could not be answered. 2 wrong usage or"
-        " data that cannot be used.",
+        "faultwright ask --photo screen.jpg --vendor fanuc",
+        exits="Exit codes: 0 answered, asked back or refused. 1 a row of --file had no answer, or no code was read on"
+        " the photo. 2 wrong usage or data that cannot be used.",
     )
 )
 def ask(
@@ -115,6 +117,9 @@ def ask(
     file: Annotated[
         Path | None,
         typer.Option("--file", help='JSONL, a question a line: {"id", "question", "vendor"?, "machine"?}; - = stdin.'),
+    ] = None,
+    photo: Annotated[
+        Path | None, typer.Option("--photo", help="A photo of the alarm screen (extra `ocr`); what was read is shown.")
     ] = None,
     as_json: JsonOption = False,
     show_trace: Annotated[bool, typer.Option("--trace", help="Print the steps of the run after the answer.")] = False,
@@ -129,16 +134,19 @@ def ask(
     with known_errors():
         text = " ".join(question or []).strip()
         if file is not None:
-            if text or show_trace:
-                fail("--file brings its own questions: leave out the question and --trace")
+            if text or show_trace or photo:
+                fail("--file brings its own questions: leave out the question, --photo and --trace")
             raise typer.Exit(_ask_file(_runtime(home), file, vendor, machine))
-        if not text:
+        if not text and photo is None:
             fail('no question. Type: faultwright ask "FANUC SV0401"')
         runtime = _runtime(home)
+        read: dict[str, Any] = {}
+        if photo is not None:
+            text, read = _on_photo(runtime, photo, text, vendor, machine, as_json=as_json)
         try:
             if as_json:
                 event = runtime.answer(text, vendor=vendor, machine=machine)
-                _print_json(event["answer"])
+                _print_json({**event["answer"], "photo": read} if read else event["answer"])
             else:
                 event = _stream(runtime, text, vendor, machine)
             if show_trace:
@@ -147,6 +155,22 @@ def ask(
                 typer.echo("\n" + as_text({"question": text, **event}), err=as_json)
         finally:
             runtime.close()
+
+
+def _on_photo(
+    runtime: Runtime, photo: Path, text: str, vendor: str | None, machine: str | None, *, as_json: bool
+) -> tuple[str, dict[str, Any]]:
+    """The question that a photo asks; what was read is shown first. Without a code and a question nothing is asked."""
+    from serve.photo import photo_question, show
+
+    asked, read = photo_question(runtime, photo, text, vendor, machine)
+    if not as_json:
+        show(read)
+    if asked:
+        return asked, read
+    if as_json:
+        _print_json({"photo": read, "text": "", "status": "nothing_read"})
+    fail("type the code, or take the photo again: closer, straight on, without glare", NOTHING)
 
 
 def _stream(
@@ -336,6 +360,17 @@ def search(
         for note in runtime.searcher.degraded:
             notice(note)
         typer.secho(f"pass = similarity of at least {MIN_SIMILARITY}", dim=True, err=True)
+
+
+app.command(
+    epilog=_epilog(
+        "faultwright ingest manuals/ workorders.zip",
+        'faultwright ingest alarms.xlsx --vendor "Syntec" --family "22MA"',
+        "faultwright ingest manuals/ --dry-run --json",
+        exits="Exit codes: 0 done. 1 a file could not be read; the others are stored. 2 wrong usage or data that"
+        " cannot be used.",
+    )
+)(ingest)
 
 
 @app.command(epilog=_epilog("faultwright explain 7d74b50fd232", "faultwright explain 7d74b50fd232 --json"))

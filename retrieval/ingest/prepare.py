@@ -131,7 +131,7 @@ def prepare(
             Chunk(passage.heading, passage.text, passage.language, place.page, place.sheet, place.row)
         )
     made.entries = _merged(made.entries)
-    made.problems = list(document.warnings)
+    made.problems += document.warnings
     if left_out:
         made.unclear = True
         named = f"; it names {', '.join(made.candidates)}" if made.candidates else ""
@@ -155,6 +155,8 @@ def _whose(
     made.candidates = tuple(identity.candidates)
     if vendor is None:
         return identity.vendor, identity.family
+    if identity.vendor not in (None, vendor):
+        made.problems.append(f"{name} names {identity.vendor}; its rows are taken as {vendor}'s, as you said.")
     return vendor, identity.family if identity.vendor == vendor else family
 
 
