@@ -128,7 +128,7 @@ def build(
                 _remove(left)
             store.fill()
             _drop_damaged(store, embedder)
-            if not store.counts().get("codes") and not store.entries():
+            if not store.coverage(embedder.id)[1]:
                 raise StoreUnusable(
                     f"{store.path} holds no entries to index.", "run `faultwright knowledge check` to see why."
                 )

@@ -433,7 +433,8 @@ def test_index_status_and_build(home: Path) -> None:
     assert "faultwright index build" in _one_line_error(before)
     assert _run("index", "build", *option).exit_code == 0
     after = json.loads(_run("index", "status", "--json", *option).stdout)
-    assert after["entries"] > 50 and after["embedder"] == HashingEmbedder.id
+    assert after["texts"] == after["with_vectors"] == after["vectors"] > 500
+    assert after["alarm"] > 40 and after["embedder"] == HashingEmbedder.id
 
 
 def test_serve_beyond_localhost_without_a_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,17 +83,25 @@ _LABELS: dict[Language, tuple[str, str]] = {"en": ("Reaction: ", "Reset: "), "zh
 
 @dataclass(frozen=True)
 class Problem:
-    """A row that does not become an entry: `what` names the cell, its place and the reason."""
+    """A row that does not become an entry: `what` names the cell, its place and the reason.
+
+    `unsettled`: the reason is that the family of the controller is not known.
+    """
 
     what: str
     next_step: str
+    unsettled: bool = False
 
     def __str__(self) -> str:
         return f"{self.what} Next: {self.next_step}"
 
 
 class _Unreadable(ValueError):
-    """A code cell that the vendor's grammar does not know, or a family that is not settled."""
+    """A code cell that the vendor's grammar does not know."""
+
+
+class _Unsettled(_Unreadable):
+    """The document does not say which family of controllers it speaks of."""
 
 
 def entry_of(
@@ -126,6 +134,7 @@ def entry_of(
         return Problem(
             f"{where}: code cell {row.code!r}: {error}.",
             "compare the cell with the document; if it is of another controller, run again with --vendor and --family.",
+            unsettled=isinstance(error, _Unsettled),
         )
     notes = [f"from the shop's document {document_name}; nobody has checked it"]
     if row.confidence < 1:
@@ -190,7 +199,7 @@ def _key(row: AlarmRow, vendor: str, family: str | None) -> FamilyCode:
         family = known[0] if len(known) == 1 else vendor if vendor in known else None
     if family is None:
         named = ", ".join(f"{known_as} ({family_title(vendor, known_as, 'en')})" for known_as in known)
-        raise _Unreadable(
+        raise _Unsettled(
             f"{vendor_title(vendor, 'en')} numbers its alarms differently by family, and the document does not say"
             f" which: {named}"
             if known

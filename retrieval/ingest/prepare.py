@@ -87,7 +87,8 @@ def prepare(
     document = open_document(Path(path), name)
     blocks = iter(document.blocks)
     first = list(itertools.islice(blocks, FIRST_BLOCKS))
-    made = Prepared(format=document.format, title=document.title, pages=document.pages)
+    title = "" if screen and screen(document.title) else document.title
+    made = Prepared(format=document.format, title=title, pages=document.pages)
     vendor, family = _whose(made, first, name, vendor, family)
     made.vendor, made.family = vendor or "", family or ""
     left_out = 0
@@ -115,29 +116,31 @@ def prepare(
                 read_on=date.today().isoformat(),
             )
             if isinstance(entry, Problem):
-                problems[str(entry)] = None
+                left_out += entry.unsettled
+                if not entry.unsettled:
+                    problems[str(entry)] = None
+                yield _as_text(item)
             elif reason := _withheld(entry, screen):
                 made.withheld.append(f"{item.place}: code {item.code}: {reason}")
             else:
                 made.entries.append(_with_safety(entry))
 
     for passage in passages(rest()):
-        reason = screen(passage.text) if screen else ""
+        reason = screen("\n".join((*passage.heading, passage.text))) if screen else ""
         if reason:
             made.withheld.append(f"{passage.place}: {reason}")
             continue
         place = passage.place
-        made.chunks.append(
-            Chunk(passage.heading, passage.text, passage.language, place.page, place.sheet, place.row)
-        )
+        made.chunks.append(Chunk(passage.heading, passage.text, passage.language, place.page, place.sheet, place.row))
     made.entries = _merged(made.entries)
     made.problems += document.warnings
     if left_out:
         made.unclear = True
+        missing = "whose controller they are of" if vendor is None else f"which controller of {vendor} it speaks of"
         named = f"; it names {', '.join(made.candidates)}" if made.candidates else ""
         made.problems.append(
-            f"{left_out} alarm rows are found by their words, not by their codes: {name} does not say whose controller"
-            f" they are of{named}. Next: run again with --vendor (and --family)."
+            f"{left_out} alarm rows are found by their words, not by their codes: {name} does not say {missing}{named}."
+            f" Next: run again with --vendor {vendor or 'NAME'} --family NAME."
         )
     made.problems += _shortened([*problems, *dropped])
     return made

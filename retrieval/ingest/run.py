@@ -86,11 +86,15 @@ def ingest(
         files = list(source_files(paths, Path(scratch), report.files))
         hints = _maker(chosen.vendor, chosen.family, documents, chosen)
         tasks: list[_Task] = []
+        first: dict[str, SourceFile] = {}
         for file in files:
             known = _known(file, documents, hints)
+            if isinstance(known, _Task) and known.before is None and known.sha256 in first:
+                known = FileReport(file.name, "duplicate", problems=(f"The same as {first[known.sha256].name}.",))
             if isinstance(known, FileReport):
                 report.files.append(known)
             else:
+                first[known.sha256] = file
                 tasks.append(known)
         done = len(files) - len(tasks)
         for made in _stored(tasks, documents, hints, chosen, ask_maker):

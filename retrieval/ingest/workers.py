@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrieval.errors import RetrievalError
+from retrieval.families import makers, use_makers
 from retrieval.ingest.document import DocumentUnreadable
 from retrieval.ingest.prepare import Prepared, Screen, prepare
 
@@ -39,6 +40,15 @@ class Job:
 
 def _read(job: Job) -> Prepared:
     return prepare(job.path, job.name, job.document_id, job.vendor, job.family, job.makers, job.screen)
+
+
+def _read_here(job: Job) -> Prepared:
+    """Read in this process, whose makers are not to be those that the job was made with."""
+    before = makers()
+    try:
+        return _read(job)
+    finally:
+        use_makers(before)
 
 
 class Readers:
@@ -93,7 +103,7 @@ class Readers:
     def _result(self, job: Job, future: Future[Prepared] | None) -> Prepared | Exception:
         try:
             if self.workers == 0:
-                return _read(job)
+                return _read_here(job)
             try:
                 return future.result() if future is not None else self._alone(job)
             except BrokenProcessPool:  # this file or another one did it: alone, it shows
