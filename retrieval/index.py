@@ -34,11 +34,14 @@ from numpy.typing import NDArray
 from retrieval.ann import IndexKind, choose, made_of
 from retrieval.embed import Embedder, Vectors
 from retrieval.errors import IndexDamaged, IndexMismatch, StoreUnusable
+from retrieval.starter_vectors import starter_vectors
 from retrieval.store import KnowledgeStore
 from retrieval.units import vector_id
 
 FORMAT = 2
 EMBED_BATCH = 16
+# Texts that are looked up among those of the starter base; entries come before passages.
+STARTER_MOST = 20_000
 # A killed run loses at most the artefact, never a vector; writing it more often lets other processes search more.
 WRITE_EVERY_S = 60.0
 UNIT_TOLERANCE = 0.01
@@ -148,6 +151,9 @@ def _embed_and_write(
     stop: Callable[[], bool] | None,
 ) -> str:
     done, total = store.coverage(embedder.id)
+    if done < total and (known := starter_vectors(embedder, store.to_embed(embedder.id, STARTER_MOST))):
+        store.put_embeddings(embedder.id, known)
+        done += len(known)
     if progress:
         progress(done, total)
     written = time.monotonic()

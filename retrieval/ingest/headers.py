@@ -135,6 +135,7 @@ _OTHER_CONTEXT = re.compile(
 
 # ---- codes as they stand in cells ----
 _LETTERED = rf"(?:P/S|[A-Z]{{1,6}})[\s.:#_/-]{{0,2}}(?=[OoIl]{{0,3}}\d){SLIP}{{1,6}}(?:\.\d{{1,4}})?[A-Z]?"
+_DIGIT = re.compile(r"\d")
 _ONE = re.compile(
     rf"[A-Z]{SLIP}{{2}}[\s-]?(?:(?=[0-9A-F]{{0,3}}\d)[0-9A-F]{{4}}|\d{{2,4}})"  # S01 0018
     r"|(?=[0-9A-F]{0,2}\d)[0-9A-F]{3}-(?=[0-9A-F]{0,3}[A-F0-9])[0-9A-F]{4}"  # 230-02AC
@@ -189,9 +190,10 @@ def language_of(text: str) -> Language:
     return "zh" if chinese and chinese * 4 >= len(re.findall(r"[A-Za-z]", text)) else "en"
 
 
+@lru_cache(maxsize=4096)
 def codes_in(cell: str) -> tuple[Span, ...]:
     """Codes of a cell that holds nothing else: one, a list over commas or lines, ranges. Else nothing."""
-    if not cell.strip() or len(cell) > _LONGEST_CODE:
+    if len(cell) > _LONGEST_CODE or not _DIGIT.search(cell):
         return ()
     text = _BROKEN_RANGE.sub(lambda match: match[1] or "", fold(cell)[0].strip())
     # a column too narrow for "S51 0078-S51 0085" breaks it inside a code
