@@ -428,9 +428,9 @@ def test_csv_quoting_ragged_rows_and_titles(tmp_path: Path) -> None:
         ("报警清单", "", "", ""), ("编号", "内容", "原因", ""), ("401", "伺服; 未就绪", "1. 电缆\n2. 电源", ""),
         ("402", "b", "", ""), ("403", "c", "d", "e"),
     ]  # fmt: skip
-    assert [row.place.row for row in blocks[0].rows] == [1, 2, 3, 5, 6]
+    assert [row.place.row for row in blocks[0].rows] == [1, 2, 3, 4, 5]
     assert document.warnings == [
-        "a.csv: 2 rows have more or fewer columns than the others, the first in line 5; they were filled up with empty cells."
+        "a.csv: 2 rows have more or fewer columns than the others, the first in row 4; they were filled up with empty cells."
     ]
 
 

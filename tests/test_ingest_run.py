@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import random
@@ -477,3 +478,28 @@ def test_a_report_adds_up() -> None:
     report = IngestReport(files=[FileReport("a", "added", alarms=2), FileReport("b", "failed", alarms=3)])
     assert report.total("alarms") == 5 and report.failed == 1 and report.changed == 1
     assert report.as_json()["alarms"] == 5
+
+
+def test_a_document_whose_codes_are_not_those_of_the_maker_it_names_is_nobodys(
+    store: KnowledgeStore, shop: Path
+) -> None:
+    rows = "".join(f"| ERR-{n} | DOOR {n} OPEN | switch | close it |\n" for n in range(10, 20))
+    manual(shop, rows=rows)
+    report = run(store, shop)
+    assert report.files[0].alarms == 0 and report.files[0].vendor == ""
+    assert "it names fanuc" in " ".join(report.files[0].problems), report
+
+
+def test_each_work_order_is_a_passage_with_its_own_row(store: KnowledgeStore, shop: Path) -> None:
+    orders = office.write_orders_csv(shop / "orders.csv", 4)
+    report = run(store, shop)
+    assert report.files[0].passages == len(orders)
+    searcher = Searcher(store.path.parent, store, HashingEmbedder())
+    (hit,) = searcher.search(" ".join(orders[20]), kinds=("passage",), count=1)
+    entry = store.entry(hit.entry_id)
+    assert entry is not None
+    with (shop / "orders.csv").open(encoding="gb18030", newline="") as handle:
+        records = list(csv.reader(handle))  # as a spreadsheet counts its rows: a cell may have two lines
+    record = records[int(entry.sources[0].place.removeprefix("row ")) - 1]
+    said = (entry.meaning.zh or "") + (entry.meaning.en or "")
+    assert record == list(orders[20]) and all(" ".join(cell.split()) in said for cell in record)

@@ -1,5 +1,7 @@
 """Passages: whole sentences of 60 to 220 words or 120 to 450 characters under one heading, with their place.
 
+A row of a sheet with names over its columns is a passage of its own.
+
 The same text gives the same passages whatever stands before it: they start afresh at each heading and page, and where a
 format has no pages at paragraphs that their own hash picks, so that a change in one place leaves the others alone.
 """
@@ -28,6 +30,8 @@ from retrieval.records import Language
 
 AFRESH_TEXT = 16  # without pages one paragraph in so many, and one row in so many, ends what is packed together
 AFRESH_ROW = 32
+RECORD_COLUMNS = 4
+RECORD_LENGTH = 40  # characters
 HEADER_CELL = 60  # characters; longer cells are no names of columns
 SHORT_CELL = 12  # "Alarm No." ends with a full stop and is no sentence
 TELLING = 1 / 20  # share of the most: a heading with nothing below it that is longer says something by itself
@@ -197,8 +201,14 @@ def _bare(heading: Block, titles: tuple[str, ...]) -> Iterator[Passage]:
 
 def _add_table(section: _Section, table: _Table, block: Block, titles: tuple[str, ...]) -> Iterator[Passage]:
     for line, row in table.lines(block) if block.rows else ():
+        unpaged = row.place.page is None
+        # a work order is a record of its own: found, quoted and changed without its neighbours
+        record = unpaged and len(table.header) >= RECORD_COLUMNS and len(line) >= RECORD_LENGTH
+        if record:
+            yield from _packed(section, titles)
+            section.atoms.clear()
         section.add_row(line, row.place)
-        if row.place.page is None and _picked(line, AFRESH_ROW):
+        if record or (unpaged and _picked(line, AFRESH_ROW)):
             yield from _packed(section, titles)
             section.atoms.clear()
 

@@ -39,7 +39,11 @@ _GENERAL_SAFETY = Item(
 
 @dataclass
 class Prepared:
-    """What is stored of a document. `unclear`: it has codes, and does not say whose; `candidates` may be meant."""
+    """What is stored of a document.
+
+    `unclear`: it has codes, and does not say whose; `candidates` may be meant. `misfits` are rows whose code is none of
+    the maker's.
+    """
 
     format: str
     title: str = ""
@@ -52,6 +56,7 @@ class Prepared:
     problems: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
     unclear: bool = False
+    misfits: int = 0
     candidates: tuple[str, ...] = ()
 
 
@@ -78,18 +83,34 @@ def prepare(
     Raises:
         DocumentUnreadable: names the file, the reason and the next step.
     """
+    use_makers(makers)
+    made = _read(path, name, document_id, (vendor, family), screen)
+    if vendor is None and made.misfits > len(made.entries):
+        # it only speaks of that maker: a code under the wrong one would be an answer for another machine
+        made = _read(path, name, document_id, None, screen, made.candidates or (made.vendor,))
+    return made
+
+
+def _read(
+    path: str,
+    name: str,
+    document_id: str,
+    maker: tuple[str | None, str | None] | None,
+    screen: Screen | None,
+    candidates: tuple[str, ...] = (),
+) -> Prepared:
+    """Read one file as of a maker: (vendor, family), either None where the document is to say; None for no maker."""
     from retrieval.ingest.entries import Problem, entry_of  # noqa: PLC0415 - the process that waits needs none of it
     from retrieval.ingest.passages import passages  # noqa: PLC0415
     from retrieval.ingest.rows import AlarmRow, split  # noqa: PLC0415
     from retrieval.ingest.sniff import open_document  # noqa: PLC0415
 
-    use_makers(makers)
     document = open_document(Path(path), name)
     blocks = iter(document.blocks)
     first = list(itertools.islice(blocks, FIRST_BLOCKS))
     title = "" if screen and screen(document.title) else document.title
-    made = Prepared(format=document.format, title=title, pages=document.pages)
-    vendor, family = _whose(made, first, name, vendor, family)
+    made = Prepared(format=document.format, title=title, pages=document.pages, candidates=candidates)
+    vendor, family = _whose(made, first, name, *maker) if maker else (None, None)
     made.vendor, made.family = vendor or "", family or ""
     left_out = 0
     problems: dict[str, None] = {}
@@ -119,6 +140,7 @@ def prepare(
                 left_out += entry.unsettled
                 if not entry.unsettled:
                     problems[str(entry)] = None
+                    made.misfits += 1
                 yield _as_text(item)
             elif reason := _withheld(entry, screen):
                 made.withheld.append(f"{item.place}: code {item.code}: {reason}")

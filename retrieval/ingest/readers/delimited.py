@@ -75,27 +75,27 @@ def _blocks(text: str, document: Document) -> Iterator[Block]:
             f"{document.name}: a quotation mark is never closed; quotation marks were read as ordinary characters."
         )
     records = (
-        (line, [field.strip() for field in record])
-        for line, record in _records(text, delimiter, quoted=quoted)
+        (row, [field.strip() for field in record])
+        for row, (_, record) in enumerate(_records(text, delimiter, quoted=quoted), start=1)
         if any(field.strip() for field in record)
     )
     width = 0
     ragged: list[int] = []
     while piece := list(islice(records, ROWS_PER_BLOCK)):
         usual = Counter(len(record) for _, record in piece).most_common(1)[0][0]
-        ragged += [line for line, record in piece if len(record) != usual and any(record[1:])]
+        ragged += [row for row, record in piece if len(record) != usual and any(record[1:])]
         width = min(MAX_COLUMNS, max(width, *(len(record) for _, record in piece)))
         used = 1 + max(k for _, record in piece for k, field in enumerate(record[:width]) if field or k == 0)
         yield Block(
             "table",
             Place(row=piece[0][0]),
             rows=tuple(
-                Row(tuple((record + [""] * (used - len(record)))[:used]), Place(row=line)) for line, record in piece
+                Row(tuple((record + [""] * (used - len(record)))[:used]), Place(row=row)) for row, record in piece
             ),
         )
     if ragged:
         document.warnings.append(
-            f"{document.name}: {len(ragged)} rows have more or fewer columns than the others, the first in line"
+            f"{document.name}: {len(ragged)} rows have more or fewer columns than the others, the first in row"
             f" {ragged[0]}; they were filled up with empty cells."
         )
 
