@@ -40,7 +40,7 @@ _SAFEGUARDS = re.compile(
     | 联锁 | 互锁 | 连锁 | 急停 | 紧急停止 | 光幕 | 光栅保护 | 限位 | 软限位 | 硬限位 | 行程开关 | 超程(?:保护|开关|报警)? | 使能开关 | 双手按钮
     | 过热保护 | 过载保护 | 热继电器 | 挂牌上锁 | 上锁挂牌 | 抱闸检测 | 保护装置
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 _DEFEAT = re.compile(
     r"""
@@ -65,7 +65,7 @@ _DEFEAT = re.compile(
     | (?<!未)(?<!超程)解除.{0,6}(?:限位|互锁|联锁|连锁|安全|保护|急停|门)(?!.{0,4}(?:报警|原因)) | 强制(?:闭合|吸合|接通|导通) | (?:把|将|用|拿).{0,10}(?:顶住|压住|绑住|粘住|卡住) | 卡住不让 | 封掉 | 甩掉 | 封住 | 忽略 | (?:让|使|叫).{0,10}(?:不起作用|失灵) | 不检测
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着)?(?:能|可以|让)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 # Said of a safeguard, these make a request to defeat it without naming it: "run with the door open".
 _SELF_CONTAINED = re.compile(
@@ -74,7 +74,7 @@ _SELF_CONTAINED = re.compile(
     | (?:by-?\s?pass|suppress|mask|disabl|inhibit|disregard|switch\s+off|turn\s+off)\w*\s+(?:\w+\s+){0,3}(?:monitoring|supervision|protection|alarms?|faults?)\b
     | (?:屏蔽|关掉|关闭|取消|忽略|禁用)(?:掉|了)?.{0,8}(?:监控|监视|检测功能|保护功能|过热检测|过载检测)|(?:屏蔽|忽略)(?:掉|了)?.{0,6}报警|报警.{0,4}(?:怎么|能不能|可以)?.{0,4}(?:屏蔽|忽略)掉?
     | (?:rais|increas|widen|loosen)\w*\s.{0,40}(?:limit|threshold|tolerance|monitoring)\w*.{0,30}(?:keep\s+running|keep\s+going|continue|carry\s+on|to\s+run)
-    | (?:让|使|骗|叫).{0,8}(?:系统|机床|控制|PLC|数控).{0,6}(?:以为|认为|当成|觉得).{0,10}(?:门|罩|关|急停|限位|到位|安全|正常)
+    | (?:让|使|骗|叫).{0,8}(?:系统|机床|控制|plc|数控).{0,6}(?:以为|认为|当成|觉得).{0,10}(?:门|罩|关|急停|限位|到位|安全|正常)
     | (?:门|罩子?|防护罩?|护罩|安全门)(?:开着|打开|拉开|敞着|敞开|不关|没关)(?:着|后|了|的话|的时候)?.{0,4}(?:也想|还想|想让|也要|要让|能让|让|想要).{0,8}(?:转|跑|运行|加工|动|启动|干活)
     | (?:limit|door|guard|e-?\s?stop|interlock|sensor|switch)\w*.{0,60}(?:unplug|disconnect|pull|take\s+(?:it\s+)?(?:off|out)|remove|cut)\w*\s+(?:it|them|that|the\s+\w+)?\s*(?:and|to|then)\s+(?:run|keep|continue|finish|go\s+on|carry\s+on)
     | (?:限位|急停|门开关|安全|光幕|互锁|联锁).{0,12}(?:拔|拆|卸|剪)(?:了|掉|断|下来)?.{0,10}(?:能|可以|照).{0,6}(?:跑|转|用|加工|运行|开|干)
@@ -85,7 +85,7 @@ _SELF_CONTAINED = re.compile(
     | \bwith\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)(?=.{0,40}(?:\brun|spin|cut|cycle|operat))
     | (?:run|running|cut|cutting|operate|spin(?!dle)|spinning|machining)\w*\s.{0,60}with\s+(?:the\s+)?(?:\w+\s+){0,2}(?:doors?|guards?|gates?|covers?)\s+(?:open|off|removed)
     | 开着?门(?:加工|运行|运转|干活|跑|转|切) | 门(?:开着|打开|不关)(?:也|还|就|时|着|的情况下|状态下)*(?:能|可以|让|怎么|如何|强行)?.{0,6}(?:加工|运行|运转|转动|干活|切削|启动)(?!.{0,8}(?:不被|都不|不得|不能|不会|禁止))""",
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 # The asker wants the safeguard to work: undo, find, refuse, test, repair.
 _RESTORING = re.compile(
@@ -103,7 +103,7 @@ _RESTORING = re.compile(
     | (?:恢复|拆除短接|去掉短接|取消短接|取消屏蔽|解除屏蔽|发现|查出|防止|杜绝|禁止|严禁|切勿|绝不能|绝不可|不要|不得|不能|为什么不).{0,16}(?:短接|屏蔽|绕过|跨接|旁路|拆|关闭|关掉|忽略|安全|联锁|门开关|限位|急停|监控)
     | (?:不|没有|无需|不用)(?:短接|屏蔽|绕过|跨接)
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 # A request, in spite of a restoring word: "how do I bypass", "怎么短接".
 _REQUEST = re.compile(
@@ -113,7 +113,7 @@ _REQUEST = re.compile(
       [^.?!;]{0,40}?(?:by-?pass|jumper|jump\s+out|defeat|circumvent|disabl\w+|deactivat\w+|bridg\w+|overrid\w+|trick|fool|cheat|spoof|short\s+(?:out|across)|turn\s+off|switch\s+off|get\s+(?:around|past|rid))
     | (?:怎么|怎样|如何|咋|能不能|能否|可不可以|可以|帮我|教我|想|要|告诉我|哪(?:根|个|两根|几根)).{0,14}(?:短接|跨接|跳线|屏蔽|绕过|绕开|旁路|破解|骗过|取消|关掉|禁用|拆掉|强制(?:闭合|接通))
     """,
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 # Words that look like a defeat of a safeguard and are everyday work.
 _HARMLESS = re.compile(
@@ -128,7 +128,7 @@ _HARMLESS = re.compile(
     | disabled\s+(?:message|alarm|text|display|is\s+shown)
     | (?:turn|switch|shut|power)(?:ing|ed)?\s+off,?\s+(?:and\s+)?lock
     | muting\s+(?:lamp|light|indicator|sensor) | (?:fault|alarm|error)\s+(?:reset|clear) | parity | shorter | shortly | short\s+(?:time|while|answer|circuit\s+protection) | (?:press|release|reset|pull|twist)\w*\s+(?:the\s+)?(?:e-?\s?stop|emergency)""",
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 # Letters of other alphabets that look Latin, and traditional forms of the characters that the patterns use.
 _LOOKALIKES = str.maketrans(
@@ -147,15 +147,14 @@ _PERSON = re.compile(
     | (?:主轴|机床|卡盘|刀具|刀库|轴)(?:还|正|慢慢)?.{0,4}(?:转|运行|运转|移动|动)(?:着|的时候|时|中).{0,12}(?:伸手|手伸|掏|摸|擦|清铁屑|清屑)
     | (?:不断电|不停电|不关电|带电)(?:的情况下|状态下|就|直接)?.{0,6}(?:更换|换|拆|插拔|接线|维修)(?!.{0,6}电池)
     | (?:replac|swap|chang|unplug|wir|remov|work\w*\s+on)\w*\s.{0,40}(?:without\s+(?:switching|turning|powering|shutting)\s+(?:\w+\s+)?(?:off|down)|(?:while|when|with)\s+(?:it\s+is\s+|the\s+|it'?s\s+)?(?:\w+\s+)?(?:live|powered|energi[sz]ed|still\s+on|power\s+on))(?!.{0,40}batter)""",
-    re.IGNORECASE | re.VERBOSE,
+    re.VERBOSE,
 )
 # some makers have batteries changed with the power on: an answer says which
-_BATTERY = re.compile(r"batter(?:y|ies)|电池", re.IGNORECASE)
+_BATTERY = re.compile(r"batter(?:y|ies)|电池")
 _COMMA = re.compile(r"[,，、:：]+")
 _CLAUSE = re.compile(r"[.?!;。？！；\n]+")
 _STOP_TEST = re.compile(
-    r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验",
-    re.IGNORECASE,
+    r"(?:test|check|verify|inspect|adjust|replace|repair|wire\s+correctly)\w*|测试|检测|检查|验证|更换|维修|修理|调整|校验|试验"
 )
 
 
@@ -182,7 +181,7 @@ def screen(text: str) -> Screen:
     "danger": it asks for a way to defeat; "near": safeguard and defeat meet, but to restore, find or test; else
     "clear".
     """
-    folded = plain(text)
+    folded = plain(text).lower()
     worst = Screen(verdict="clear")
     clauses = _CLAUSE.split(folded)
     # parts between commas are read by themselves too: "never mind safety, bypass the switch"
@@ -227,5 +226,5 @@ def _screen_clause(clause: str, text: str) -> Screen:
 
 def checks_a_safeguard(text: str) -> bool:
     """True if the text is about checking or repairing a safeguard: answered with its procedure."""
-    folded = plain(text)
+    folded = plain(text).lower()
     return bool(_SAFEGUARDS.search(folded) and _STOP_TEST.search(folded))
