@@ -15,11 +15,13 @@ from agents.render import (
     codes_label,
     entry_label,
     heading,
+    is_note,
     section_text,
     sources_text,
     to_be_confirmed,
 )
 from agents.safety import Screen
+from agents.shop_notes import notes_on, with_notes
 from agents.state import Conversation, State
 from agents.wording import say
 from retrieval.families import family_title, vendor_title
@@ -64,6 +66,7 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
             "language": language,
             "vendor": state.get("vendor"),
             "family": state.get("family"),
+            "machine": state.get("machine") or (talk.machine if talk.vendor in (None, state.get("vendor")) else ""),
             "pending_question": "",
             "pending_candidates": (),
         }
@@ -130,6 +133,9 @@ def _answer(
             if asked is not None:
                 codes.append(asked)
             made = _sections(entry, raw["lines"], numbers[entry.id], language)
+            found = notes_on(store, [evidence.entry_id for evidence in finding.evidence], talk.machine)
+            whole = finding.intent != "follow_up"
+            made = with_notes(made, found, entry.id, numbers[entry.id], language, all_of=whole)
             made += _quoted(finding, store, entries, numbers, language)
             made += _related(finding, store, entries, numbers, language)
             sections += made
@@ -144,8 +150,8 @@ def _answer(
             blocks.append(f"## {say('not_answered', language)}: {text}")
     citations = tuple(_citation(entries[e], n, sections, language) for e, n in numbers.items())
     text = "\n\n".join(blocks) + "\n" + sources_text(citations, entries, language)
-    shown = [item for s in sections for item in s.items if s.name not in ("related", "documents")]
-    shown = shown or [item for s in sections for item in s.items]
+    said = [(s.name, item) for s in sections for item in s.items if not is_note(item.item_id)]
+    shown = [item for name, item in said if name not in ("related", "documents")] or [item for _, item in said]
     result = Answer(
         **shared,
         kind="answer",
@@ -162,7 +168,8 @@ def _answer(
     first = next(f for f in findings if f.status == "enough")
     entry_id = first.evidence[0].entry_id
     given = talk.given if talk.entry_id == entry_id else ()
-    given += tuple(i.item_id for s in sections if s.name == "next_check" for i in s.items if i.entry_id == entry_id)
+    checks = (i for s in sections if s.name == "next_check" for i in s.items if not is_note(i.item_id))
+    given += tuple(i.item_id for i in checks if i.entry_id == entry_id)
     known: dict[str, Any] = {"entry_id": entry_id, "fault_code": first.evidence[0].fault_code, "given": given}
     if codes:
         known |= {"vendor": codes[0].vendor, "family": talk.family if talk.vendor == codes[0].vendor else None}
@@ -249,7 +256,8 @@ def _block(
     numbers = cause_numbers(entry, sections)
     for section in sections:
         if section.name == "documents":
-            lines.append(quotes_text(section, entries, language, disputed=entry.status == "disputed"))
+            sources = (entry, *(entries[item.entry_id] for item in section.items))
+            lines.append(quotes_text(section, entries, language, disputed=any(s.status == "disputed" for s in sources)))
         else:
             lines.append(section_text(entry, section, language, numbers))
     if finding.intent == "follow_up" and not any(s.name == "next_check" for s in sections):
@@ -258,7 +266,8 @@ def _block(
 
 
 def _citation(entry: KnowledgeEntry, number: int, sections: Sequence[Section], language: Language) -> Citation:
-    ids = tuple(dict.fromkeys(i.item_id for s in sections for i in s.items if i.entry_id == entry.id))
+    lines = (i for s in sections for i in s.items if not is_note(i.item_id))
+    ids = tuple(dict.fromkeys(i.item_id for i in lines if i.entry_id == entry.id))
     label = entry_label(entry)
     title = f"{label}: {entry.title.get(language)}" if label else entry.title.get(language)
     return Citation(

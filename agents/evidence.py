@@ -18,12 +18,14 @@ class Brought(Record):
     """What a retrieval brought.
 
     `alarms` are entries to name as codes to look for, never to answer from; `passages` are quoted from the shop's own
-    documents, beside an entry or where there is none.
+    documents, beside an entry or where there is none. `words` are the shop words that were looked for by their
+    standard terms too, a line each.
     """
 
     hits: tuple[Evidence, ...] = ()
     alarms: tuple[Evidence, ...] = ()
     passages: tuple[Evidence, ...] = ()
+    words: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
 
 
@@ -56,7 +58,8 @@ def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, rela
         alarms = searcher.search(instruction.text, kinds=alarm, vendor=instruction.vendor, count=3)
     vendor = None if relaxed else instruction.vendor
     passages = searcher.search(instruction.text, kinds=PASSAGES, vendor=vendor, count=3)
-    return Brought(hits=hits, alarms=alarms, passages=passages, degraded=searcher.degraded)
+    words = tuple(searcher.expansion(instruction.text).shown())
+    return Brought(hits=hits, alarms=alarms, passages=passages, words=words, degraded=searcher.degraded)
 
 
 def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:

@@ -138,7 +138,8 @@ def _bring(
     instruction: Instruction, part: Part, context: Context, started: float, relaxed: bool
 ) -> tuple[Brought, list[Fields]]:
     brought = bring(instruction, context.searcher, Conversation.model_validate(part["conversation"]), relaxed)
-    found = {"hits": [_brief(h) for h in brought.hits], "alarms": [_brief(a) for a in brought.alarms]}
+    found: Fields = {"hits": [_brief(h) for h in brought.hits], "alarms": [_brief(a) for a in brought.alarms]}
+    found["words"] = list(brought.words)
     return brought, _step("retrieve", started, {"part": instruction.part_id, "relaxed": relaxed}, found)
 
 

@@ -52,6 +52,10 @@ FIELDS = ("@stop", "@meaning", "@reset", "@title")
 PINNED = ("stop_or_run", "safety", "symptom", "meaning", "conditions", "steps", "backup", "documents")
 
 
+# How an answer names a line that is a note of the shop: it stands beside the entry and is none of its items.
+NOTE = "@note:"
+
+
 class DraftLine(Record):
     """One line that a writer puts down: its section, the item it cites, its text."""
 
@@ -59,6 +63,11 @@ class DraftLine(Record):
     entry_id: str
     item_id: str
     text: str
+
+
+def is_note(item_id: str) -> bool:
+    """True for a note of the shop."""
+    return item_id.startswith(NOTE)
 
 
 def code_label(code: FaultCode, language: Language) -> str:
@@ -196,6 +205,9 @@ def section_text(
     kind_before = ""
     count = 0
     for cited in section.items:
+        if is_note(cited.item_id):
+            lines.append(f"> {cited.text}")
+            continue
         kind = _kind(entry, cited)
         if kind != kind_before:
             count = 0

@@ -15,7 +15,10 @@ from retrieval.search import Searcher
 
 
 class Conversation(Record):
-    """What earlier turns left: the machine, the entry last spoken of, checks already given, a question still open."""
+    """What earlier turns left.
+
+    The control, the machine as people call it, the entry last spoken of, checks already given, a question still open.
+    """
 
     vendor: str | None = None
     family: str | None = None
@@ -23,6 +26,7 @@ class Conversation(Record):
     entry_id: str | None = None
     fault_code: FaultCode | None = None
     given: tuple[str, ...] = ()
+    machine: str = ""
     pending_question: str = ""
     pending_candidates: tuple[tuple[FaultCode, str], ...] = ()
 
@@ -34,6 +38,7 @@ class State(TypedDict, total=False):
     language: str
     vendor: str | None
     family: str | None
+    machine: str
     conversation: dict[str, Any]
     chosen: str | None
     screen: dict[str, Any]

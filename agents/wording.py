@@ -26,6 +26,12 @@ _TEXT: dict[str, tuple[str, str]] = {
         "These sources say different things about this code. Compare them with the machine before you act.",
         "这些来源对该代码的说法不同。请先与机床实际情况对照再处理。",
     ),
+    "shop_notes": ("Notes of your shop", "本厂备注"),
+    "shop_note": ("note of your shop ({by}, {on}): {text}", "本厂备注（{by}，{on}）：{text}"),
+    "shop_note_machine": (
+        "note of your shop for {machine} ({by}, {on}): {text}",
+        "本厂备注（{machine}；{by}，{on}）：{text}",
+    ),
     "item_cause": ("cause", "原因"),
     "item_check": ("check", "检查"),
     "item_action": ("action", "处理"),

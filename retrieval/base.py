@@ -81,7 +81,7 @@ def load_entries(files: Sequence[Path]) -> tuple[KnowledgeEntry, ...]:
     owner: dict[tuple[EntryKind, FaultCode], str] = {}  # an alarm and a parameter may bear one number
     for path in files:
         for position, raw in enumerate(_raw_entries(path), start=1):
-            entry = _entry(path, position, raw)
+            entry = checked_entry(path, position, raw)
             if entry.id in origin:
                 raise _fault(path, entry.id, "id", f"already used in {origin[entry.id].name}")
             origin[entry.id] = path
@@ -101,9 +101,14 @@ def load_entries(files: Sequence[Path]) -> tuple[KnowledgeEntry, ...]:
     return tuple(entries)
 
 
-def _raw_entries(path: Path) -> list[Any]:
+def read_yaml(path: Path) -> Any:
+    """What a YAML file holds; a key that stands twice in one mapping is a fault.
+
+    Raises:
+        KnowledgeUnreadable: names file, line and reason.
+    """
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - both loaders are safe ones
+        return yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - both loaders are safe ones
     except OSError as error:
         raise _unreadable(path, error) from error
     except UnicodeDecodeError as error:
@@ -118,6 +123,10 @@ def _raw_entries(path: Path) -> list[Any]:
         raise KnowledgeUnreadable(
             f"{path}{place}: not valid YAML ({reason}).", "correct that line, then run `faultwright knowledge check`."
         ) from error
+
+
+def _raw_entries(path: Path) -> list[Any]:
+    document = read_yaml(path)
     if not isinstance(document, dict) or not isinstance(document.get("entries"), list):
         raise KnowledgeUnreadable(
             f"{path}: needs a list under the key 'entries'.", "see retrieval/knowledge/README.md for the form."
@@ -125,7 +134,17 @@ def _raw_entries(path: Path) -> list[Any]:
     return list(document["entries"])
 
 
-def _entry(path: Path, position: int, raw: Any) -> KnowledgeEntry:
+def checked_entry(path: Path, position: int, raw: Any) -> KnowledgeEntry:
+    """One entry of a file, held against the schema, the catalogue and the grammar of its vendor's codes.
+
+    Args:
+        path: the file, to be named in an error.
+        position: the entry's place in the file, from 1, for one without an id.
+        raw: what YAML made of it.
+
+    Raises:
+        KnowledgeUnreadable: names file, entry, field and reason.
+    """
     name = str(raw.get("id", f"number {position}")) if isinstance(raw, dict) else f"number {position}"
     try:
         entry = KnowledgeEntry.model_validate(raw)

@@ -18,6 +18,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import time
@@ -69,16 +70,23 @@ class VectorIndex:
 
     def nearest(self, query: Vectors, count: int, among: NDArray[np.int64] | None = None) -> list[tuple[int, float]]:
         """The `count` nearest texts, of those with an id in `among` where given: (vector id, cosine), best first."""
-        import faiss  # noqa: PLC0415
-
         if count < 1 or (among is not None and not len(among)):
             return []
-        parameters = None
-        if among is not None or self.manifest["kind"] != "flat":
-            selector = faiss.IDSelectorBatch(among) if among is not None else None
-            parameters = _parameters(self.manifest, count, selector)
-        scores, found = self.vectors.search(query.reshape(1, -1), count, params=parameters)
+        parameters = self._parameters(among)
+        with _one_thread():
+            scores, found = self.vectors.search(query.reshape(1, -1), count, params=parameters)
         return [(int(i), float(score)) for i, score in zip(found[0], scores[0], strict=True) if i >= 0]
+
+    def _parameters(self, among: NDArray[np.int64] | None) -> Any:
+        """How FAISS searches. The fewer texts a filter lets through, the more lists: else next to none is found."""
+        import faiss  # noqa: PLC0415
+
+        stub: Any = faiss  # its stubs lack the keywords
+        selector = None if among is None else stub.IDSelectorBatch(among)
+        if self.manifest["kind"] == "flat":
+            return None if selector is None else stub.SearchParameters(sel=selector)
+        share = 1.0 if among is None else min(1.0, len(among) / self.vectors.ntotal)
+        return stub.SearchParametersIVF(sel=selector, nprobe=math.ceil(int(self.manifest["effort"]) / share))
 
     def cosines(self, query: Vectors, ids: NDArray[np.int64]) -> list[float]:
         """Cosine of a query with each of `ids` that the index holds, exact."""
@@ -86,15 +94,22 @@ class VectorIndex:
         return [float(self.vectors.reconstruct(int(i)) @ query) for i in held]
 
 
-def _parameters(manifest: dict[str, Any], count: int, selector: Any) -> Any:
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """FAISS in one thread.
+
+    The search for one question is over before another thread is awake: on cores that others use it waits 16 ms for
+    one, for 0.1 ms of work (4,000 vectors, 2 cores, bench/search_scale.py). The number is the calling thread's own.
+    """
     import faiss  # noqa: PLC0415
 
-    stub: Any = faiss  # its stubs lack the keywords
-    if manifest["kind"] == "hnsw":
-        return stub.SearchParametersHNSW(sel=selector, efSearch=max(int(manifest["effort"]), count))
-    if manifest["kind"] == "ivf":
-        return stub.SearchParametersIVF(sel=selector, nprobe=int(manifest["effort"]))
-    return stub.SearchParameters(sel=selector)
+    stub: Any = faiss
+    threads = stub.omp_get_max_threads()
+    stub.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        stub.omp_set_num_threads(threads)
 
 
 def build(
@@ -314,7 +329,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> VectorIndex:
     except Exception as error:  # whatever faiss of another version says of a file that it cannot read
         reason = f"{type(error).__name__}: {error}"
         raise IndexDamaged(f"The index in {folder} cannot be read ({reason}).", REBUILD) from error
-    if held != listed or kind not in ("flat", "hnsw", "ivf") or effort < 0:
+    if held != listed or kind not in ("flat", "ivf") or effort < 0:
         raise IndexDamaged(
             f"{folder / 'vectors.faiss'} holds {held[0]} vectors of {held[1]}; {listed[0]} of {listed[1]} are listed.",
             REBUILD,

@@ -311,6 +311,7 @@ class Section(Record):
         "backup",
         "next_check",
         "documents",
+        "shop_notes",
         "related",
     ]
     heading: str

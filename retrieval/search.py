@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from retrieval import index as index_files
 from retrieval.components import components_in, off_part
+from retrieval.dictionary import Expansion, LiveDictionary
 from retrieval.embed import Embedder, Vectors, similarity
 from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch
 from retrieval.index import Progress, VectorIndex
@@ -36,6 +37,8 @@ WORD_SHARE = 0.25
 # An entry whose title names the part asked about counts as if a third ranking, of that weight, had it first.
 TITLE_SHARE = 0.5
 FULL_COVERAGE = 0.4
+# Weight of the ranking by the standard terms of shop words, beside the one by the words that were asked.
+EXPANSION_SHARE = 0.5
 # A word that more than this share of all texts hold chooses none, where the question has rarer ones.
 COMMON = 0.2
 GENERIC = "generic"
@@ -84,6 +87,7 @@ class Searcher:
         self.home = home
         self.store = store
         self.embedder = embedder
+        self._dictionary = LiveDictionary(home)
         self._progress = progress
         self._notice = notice
         self._table: Table | None = None
@@ -100,6 +104,10 @@ class Searcher:
     def loaded(self) -> bool:
         """True once a search has what it needs in memory."""
         return self._table is not None
+
+    def expansion(self, text: str) -> Expansion:
+        """The shop words of a text and the standard terms that a search for it looks for too."""
+        return self._dictionary.current().expand(text)
 
     def ready(self) -> tuple[Table, VectorIndex | None]:
         """Units and vectors as they are now, loaded or made; None where no vectors can be had."""
@@ -183,21 +191,30 @@ class Searcher:
         Each carries one similarity in [0, 1]: three parts meaning (the best of its texts under the embedder), one
         part words (the share of the question's that it holds). Without vectors it is words alone, and `degraded` says
         so; it says too where vectors cover only a part.
+
+        Words of the shop floor move what their standard terms find further up (`expansion`), by keyword and by meaning;
+        the similarity, on which it hangs whether an entry is answered from, stays that of the text as it was asked.
         """
         text = text.encode("utf-8", "replace").decode()  # half a surrogate pair from a broken client
         table, index = self.ready()
         allowed = table.owners(kinds, vendor)
         tokens = tokenize(text)
         asked_about = components_in(text)
+        expansion = self.expansion(text)
         with self.store.database.reading() as connection:
             words = Words(connection, len(table.units))
             by_keyword = words.ranking(tokens, allowed, kinds, vendor)
             by_vector, query, lost = self._vector_ranking(table, index, text, allowed)
-            pools: dict[Match, list[int]] = {"keyword": by_keyword[:POOL], "vector": list(by_vector)[:POOL]}
+            nearest, by_term = list(by_vector), []
+            if expansion:
+                by_term = words.ranking(_added(expansion, tokens), allowed, kinds, vendor)
+                in_terms, _, _ = self._vector_ranking(table, index, expansion.standard(_language(text)), allowed)
+                nearest = _nearer_of(by_vector, in_terms)
             fused: dict[int, float] = {}
-            for pool in pools.values():
+            for pool, weight in ((by_keyword, 1.0), (nearest[:POOL], 1.0), (by_term, EXPANSION_SHARE)):
                 for rank, unit in enumerate(pool, start=1):
-                    fused[unit] = fused.get(unit, 0.0) + 1.0 / (RRF_K + rank)
+                    fused[unit] = fused.get(unit, 0.0) + weight / (RRF_K + rank)
+            matched: dict[Match, set[int]] = {"keyword": {*by_keyword, *by_term}, "vector": set(nearest[:POOL])}
             parts = words.components(fused)
             for unit in fused:
                 if asked_about & parts[unit][1]:
@@ -211,7 +228,7 @@ class Searcher:
             Evidence(
                 entry_id=allowed[unit],
                 similarity=round(self._similarity(covered[unit], by_vector.get(unit), bool(lost)), 4),
-                matched_by=tuple(name for name, pool in pools.items() if unit in pool),
+                matched_by=tuple(name for name, units in matched.items() if unit in units),
                 rank_score=round(fused[unit], 6),
                 off_part=off_part(asked_about, parts[unit][0]),
             )
@@ -223,12 +240,13 @@ class Searcher:
         return words if no_vectors or meaning is None else (1 - WORD_SHARE) * meaning + WORD_SHARE * words
 
     def _gaps(self, lost: str) -> tuple[str, ...]:
+        gaps = [f"the shop's words cannot be read: {self._dictionary.problem}"] if self._dictionary.problem else []
         if lost:
-            return (f"no vectors, keywords only: {lost}",)
-        if self.coverage < 1.0:
+            gaps.insert(0, f"no vectors, keywords only: {lost}")
+        elif self.coverage < 1.0:
             note = f"vectors cover {self.coverage:.0%} of the texts, the rest is found by its words"
-            return (f"{note}; {self._missing or 'run `faultwright index build`'}",)
-        return ()
+            gaps.insert(0, f"{note}; {self._missing or 'run `faultwright index build`'}")
+        return tuple(gaps)
 
     def _vector_ranking(
         self, table: Table, index: VectorIndex | None, text: str, allowed: dict[int, str]
@@ -241,7 +259,7 @@ class Searcher:
             query = self.embedder.query(text)
         except EmbedderUnavailable as error:
             return best, None, error.what
-        language: Language = "zh" if has_chinese(text) else "en"
+        language = _language(text)
         mask = np.isin(table.unit_ids, np.fromiter(allowed, dtype=np.int64, count=len(allowed)))
         ids, units = table.vector_ids[mask], table.unit_ids[mask]
         among = np.unique(ids) if len(allowed) < len(table.units) or len(ids) < index.vectors.ntotal else None
@@ -263,7 +281,7 @@ class Searcher:
         text: str,
     ) -> None:
         """Similarity of units that only their words brought: exact, from their own vectors where they have some."""
-        language: Language = "zh" if has_chinese(text) else "en"
+        language = _language(text)
         for unit in units:
             if cosines := index.cosines(query, table.vector_ids[table.unit_ids == unit]):
                 by_vector[unit] = similarity(self.embedder, max(cosines), language)
@@ -335,6 +353,21 @@ def _table(store: KnowledgeStore) -> Table:
     return Table(int(generation[0]), units, flat[:, 0].copy(), flat[:, 1].copy())
 
 
+def _language(text: str) -> Language:
+    return "zh" if has_chinese(text) else "en"
+
+
+def _added(expansion: Expansion, asked: Sequence[str]) -> list[str]:
+    """Tokens of the standard terms that the question does not hold itself."""
+    known = set(asked)
+    return [token for term in expansion.terms for token in tokenize(term) if token not in known]
+
+
+def _nearer_of(asked: dict[int, float], in_terms: dict[int, float]) -> list[int]:
+    """Units by the better of two similarities, best first; the order of those asked for settles a tie."""
+    units = dict.fromkeys((*asked, *in_terms))
+    return sorted(units, key=lambda unit: -max(asked.get(unit, 0.0), in_terms.get(unit, 0.0)))
+
+
 def _exact(key: FaultCode, entry_id: str) -> Evidence:
     return Evidence(entry_id=entry_id, similarity=1.0, matched_by=("exact",), rank_score=1.0, fault_code=key)
-

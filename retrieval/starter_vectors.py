@@ -1,8 +1,8 @@
 """Vectors of the starter base, made beforehand: the first symptom on a fresh machine need not wait half a minute.
 
 `knowledge/vectors.npz` holds `embedder` (its id), `hashes` (uint8 [n, 32], sha256 of each text) and `vectors` (float16
-[n, dimension]). It is a cache: a text that is not in it, or another embedder, is embedded as ever. `make vectors` writes
-it anew after the base was edited.
+[n, dimension]). It is a cache: a text that is not in it, or another embedder, is embedded as ever. `make vectors`
+writes it anew after the base was edited.
 """
 
 from __future__ import annotations

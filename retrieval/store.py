@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -26,11 +27,17 @@ from retrieval.records import Bilingual, FamilyCode, FaultCode, KnowledgeEntry, 
 from retrieval.units import Unit, unit_of_entry, vector_id
 
 FILL_BATCH = 200
-# One entry as it counts: the shop's latest revision of it, else as its source has it.
+# An entry as its source has it and the shop's latest revision of it; see `effective_body` for which counts.
 _EFFECTIVE = """
-SELECT entry.id, COALESCE((SELECT body FROM revision WHERE entry_id = entry.id ORDER BY seq DESC LIMIT 1), entry.body)
-FROM entry
+SELECT entry.id, entry.body, revision.body, revision.original FROM entry
+LEFT JOIN revision ON revision.entry_id = entry.id
+AND revision.seq = (SELECT max(seq) FROM revision AS later WHERE later.entry_id = entry.id)
 """
+# What is said about an entry rather than by it, and what only search reads: no change of these makes a revision stale.
+_ASIDE: dict[str, Any] = {
+    **dict.fromkeys(("status", "status_note", "written_by", "verified_by", "reread", "phrases", "related"), True),
+    "sources": {"__all__": {"read_on"}},
+}
 Progress = Callable[[int, int], None]
 
 
@@ -100,11 +107,11 @@ class KnowledgeStore:
         with self.database.reading() as connection:
             if entry_ids is None:
                 where = "WHERE document_id IS NULL OR document_id IN (SELECT id FROM document WHERE current)"
-                rows = connection.execute(f"{_EFFECTIVE} {where} ORDER BY position, entry.id").fetchall()
+                rows = _effective(connection, f"{where} ORDER BY position, entry.id")
                 return self._parsed(rows, _disputed(connection))
             wanted = list(dict.fromkeys(entry_ids))
             marks = ",".join("?" * len(wanted))
-            rows = connection.execute(f"{_EFFECTIVE} WHERE entry.id IN ({marks})", wanted).fetchall()
+            rows = _effective(connection, f"WHERE entry.id IN ({marks})", wanted)
             found = {e.id: e for e in self._parsed(rows, _disputed(connection) if rows else frozenset())}
             if len(found) < len(wanted):
                 found |= {e.id: e for e in _passages(connection, [i for i in wanted if i not in found])}
@@ -194,7 +201,7 @@ class KnowledgeStore:
         where = "WHERE document_id IS NULL OR document_id IN (SELECT id FROM document WHERE current)"
         with self.database.reading() as connection:
             made = dict(connection.execute("SELECT owner, hash FROM unit WHERE kind <> 'passage'").fetchall())
-            rows = connection.execute(f"{_EFFECTIVE} {where} ORDER BY position, entry.id").fetchall()
+            rows = _effective(connection, f"{where} ORDER BY position, entry.id")
         stale = [(i, body) for i, body in rows if made.get(i) != _digest(body)]
         for start in range(0, len(stale), FILL_BATCH):
             batch = stale[start : start + FILL_BATCH]
@@ -272,13 +279,16 @@ def split_code(code: str) -> tuple[str, int | None]:
 def put_entries(connection: sqlite3.Connection, entries: Sequence[KnowledgeEntry], document_id: str | None) -> None:
     """Write entries with their codes inside the caller's transaction. Where the shop revised one, its codes count."""
     connection.executemany(
-        "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?)",  # an imported entry gives way to its source
         [(e.id, e.kind, e.vendor, i, document_id, e.model_dump_json()) for i, e in enumerate(entries)],
     )
-    revised = dict(connection.execute("SELECT entry_id, body FROM revision ORDER BY seq").fetchall())
+    revised = {row[0] for row in connection.execute("SELECT DISTINCT entry_id FROM revision")}
     for entry in entries:
-        body = revised.get(entry.id)
-        put_codes(connection, KnowledgeEntry.model_validate_json(body) if body else entry)
+        if entry.id in revised:
+            ((_, body),) = _effective(connection, "WHERE entry.id = ?", (entry.id,))
+            put_codes(connection, KnowledgeEntry.model_validate_json(body))
+        else:
+            put_codes(connection, entry)
 
 
 def put_codes(connection: sqlite3.Connection, entry: KnowledgeEntry) -> None:
@@ -337,6 +347,50 @@ def drop_orphans(connection: sqlite3.Connection) -> None:
     connection.execute(
         "DELETE FROM dispute WHERE entry_id NOT IN (SELECT id FROM entry) OR other_id NOT IN (SELECT id FROM entry)"
     )
+
+
+def said_hash(entry: KnowledgeEntry) -> str:
+    """Hash (hex) over what an entry says: a revision whose source no longer has the one it was made from is stale."""
+    said = entry.model_dump(mode="json", exclude=_ASIDE, exclude_defaults=True)
+    return _digest(json.dumps(said, ensure_ascii=False, sort_keys=True))
+
+
+def effective_body(source: str, revision: str | None, original: str | None) -> str:
+    """The body (JSON) that counts.
+
+    The shop's latest revision goes before the source; one with an empty body took the earlier ones back. Where the
+    source changed since, nobody has verified the two against each other: a verification falls, and a revision that
+    changed nothing else gives way to the source.
+
+    Args:
+        source: body of the entry.
+        revision: body of its latest revision.
+        original: `said_hash` of the source that the revision was made from.
+    """
+    if not revision:
+        return source
+    try:
+        now, shop = KnowledgeEntry.model_validate_json(source), KnowledgeEntry.model_validate_json(revision)
+    except ValidationError:
+        return revision  # a damaged row is named where it is read
+    if said_hash(now) == original:
+        return revision
+    if said_hash(shop) == original:
+        phrases = {
+            name: (*now.phrases.get(name, ()), *shop.phrases.get(name, ())) for name in {**now.phrases, **shop.phrases}
+        }
+        kept = {name: tuple(dict.fromkeys(texts)) for name, texts in phrases.items()}
+        return now.model_copy(update={"phrases": kept}).model_dump_json()
+    if shop.status != "verified":
+        return revision
+    note = f"its source changed after {shop.verified_by} had verified it"
+    return shop.model_copy(update={"status": "unverified", "verified_by": "", "status_note": note}).model_dump_json()
+
+
+def _effective(connection: sqlite3.Connection, where: str, values: Sequence[object] = ()) -> list[tuple[str, str]]:
+    """(id, body that counts) of the entries that a WHERE clause takes."""
+    rows = connection.execute(f"{_EFFECTIVE} {where}", values)
+    return [(entry_id, effective_body(source, *revision)) for entry_id, source, *revision in rows]
 
 
 def _disputed(connection: sqlite3.Connection) -> frozenset[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from serve.ingest_cli import ingest
+from serve.knowledge_cli import knowledge_app
 from serve.terminal import NOTHING, IndexProgress, fail, known_errors, notice, use_utf8
 
 if TYPE_CHECKING:
@@ -46,12 +47,6 @@ app = typer.Typer(
         " 2 wrong usage or data that cannot be used.",
     ),
 )
-knowledge_app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="The knowledge base: check and list its entries.",
-    epilog=_epilog("faultwright knowledge check my-entries/", "faultwright knowledge list --vendor haas"),
-)
 index_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -82,9 +77,11 @@ def main() -> None:
 def mounted() -> typer.Typer:
     """The application with the commands of every room."""
     from models.cli import models_app
+    from serve.words_cli import words_app
 
-    if all(group.name != "models" for group in app.registered_groups):
-        app.add_typer(models_app, name="models")
+    for name, room in (("models", models_app), ("words", words_app)):
+        if all(group.name != name for group in app.registered_groups):
+            app.add_typer(room, name=name)
     return app
 
 
@@ -346,9 +343,12 @@ def search(
         if unknown := set(kind or ()) - set(KINDS):
             fail(f"unknown kind {', '.join(sorted(unknown))}; known: {', '.join(KINDS)}")
         hits = runtime.searcher.search(words, kinds=kinds, vendor=vendor_id, count=count)
+        expansion = runtime.searcher.expansion(words).shown()
         if as_json:
-            _print_json([hit.model_dump(mode="json") for hit in hits])
+            _print_json([hit.model_dump(mode="json") | {"words": expansion} for hit in hits])
             return
+        for line in expansion:
+            typer.secho(f"looked for too: {line}", dim=True, err=True)
         titles = {entry.id: entry.title.en for entry in runtime.store.entries(hit.entry_id for hit in hits)}
         for hit in hits:
             mark = "pass" if hit.similarity >= MIN_SIMILARITY else "  - "
@@ -416,56 +416,8 @@ def serve(
         listen(_runtime(home, port=port, host=host))
 
 
-@knowledge_app.command(
-    "check", epilog=_epilog("faultwright knowledge check", "faultwright knowledge check my-entries/")
-)
-def knowledge_check(
-    folder: Annotated[Path | None, typer.Argument(help="Folder of YAML files; the base in use where left out.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Check all entries and count them.
-
-    Each is held against the schema and against the others; the first fault is named with file, entry and field.
-    """
-    with known_errors():
-        from collections import Counter
-
-        from agents.screening import refuse_hostile
-        from retrieval.base import knowledge_files, load_entries, starter_folder
-        from serve.settings import load_settings
-
-        entries = load_entries(knowledge_files(folder or load_settings().knowledge or starter_folder()))
-        refuse_hostile(entries)
-        kinds = Counter(entry.kind for entry in entries)
-        statuses = Counter(entry.status for entry in entries)
-        if as_json:
-            _print_json({"entries": len(entries), "kinds": kinds, "statuses": statuses})
-        else:
-            typer.echo(f"{len(entries)} entries: {_counts(kinds)}; {_counts(statuses)}")
-
-
 def _counts(counter: Mapping[Any, int]) -> str:
     return ", ".join(f"{n} {name}" for name, n in sorted(counter.items()))
-
-
-@knowledge_app.command("list", epilog=_epilog("faultwright knowledge list --vendor siemens"))
-def knowledge_list(vendor: VendorOption = None, as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """List entries: codes, title, status."""
-    with known_errors():
-        runtime = _runtime(home)
-        vendor_id, _ = runtime.machine(vendor, None)
-        entries = [e for e in runtime.store.entries() if vendor_id in (None, e.vendor)]
-        if as_json:
-            _print_json(
-                [
-                    {"id": e.id, "kind": e.kind, "codes": [str(code) for code in e.fault_codes], "status": e.status}
-                    for e in entries
-                ]
-            )
-            return
-        for e in entries:
-            codes = " ".join(dict.fromkeys(key.code for key in e.keys))
-            typer.echo(f"{e.status:<16} {e.vendor:<9} {codes:<28} {e.title.en} / {e.title.zh}")
 
 
 @index_app.command("build", epilog=_epilog("faultwright index build"))
@@ -475,12 +427,15 @@ def index_build(home: HomeOption = None) -> None:
     Vectors of unchanged texts are kept, those of texts that are gone are removed. Ctrl-C keeps what was made.
     """
     with known_errors():
+        from retrieval.disputes import find_disputes
         from retrieval.index import build
 
         runtime = _runtime(home)
         runtime.store.prune_embeddings()
         name = build(runtime.settings.home, runtime.store, runtime.searcher.embedder, IndexProgress())
         typer.echo(f"index {name}: {_counts(runtime.store.counts())}")
+        if found := find_disputes(runtime.store, runtime.searcher.embedder).new:
+            notice(f"{len(found)} pairs of entries differ on a code. See: faultwright knowledge list --disputed")
 
 
 @index_app.command("status", epilog=_epilog("faultwright index status --json"))

@@ -39,11 +39,12 @@ def ingest(
         Path | None, typer.Option("--home", help="Data home (default: FAULTWRIGHT_HOME or the user's data folder).")
     ] = None,
 ) -> None:
-    """Take documents over: alarm tables become entries with page and row, the rest passages.
+    """Take documents over.
 
-    PDF, Word, Excel, CSV, HTML, Markdown, text, JSONL, pictures of pages (with the extra `ocr`), and zip archives of
-    them. Codes and words are found as soon as a file's line is printed; the vectors follow, and a search works
-    meanwhile. A file that did not change is left alone; a changed one becomes a new version, and the newest answers.
+    Alarm tables become entries with page and row, the rest passages that answers quote. PDF, Word, Excel, CSV, HTML,
+    Markdown, text, JSONL, pictures of pages (with the extra `ocr`), and zip archives of them. Codes and words are found
+    as soon as a file's line is printed; the vectors follow, and a search works meanwhile. A file that did not change is
+    left alone; a changed one becomes a new version, and the newest answers.
     """
     with known_errors():
         from agents.screening import hostile
@@ -164,18 +165,27 @@ def _summary(report: IngestReport, *, dry_run: bool, unmade: int) -> None:
     if report.gone:
         shown = ", ".join(report.gone[:MAX_SHOWN])
         notice(f"{len(report.gone)} documents of the base are no longer there ({shown}); --prune takes them out")
+    _disputed(len(report.disputes))
     if not dry_run and report.changed:
         rest = f"; {unmade} texts wait for their vectors" if unmade else ""
         typer.echo(f"Their codes and words are found now{rest}.")
 
 
+def _disputed(count: int) -> None:
+    if count:
+        see = "answers show both. See: faultwright knowledge list --disputed"
+        notice(f"{count} pairs of entries differ on a code; {see}")
+
+
 def _make_vectors(runtime: Runtime, *, as_json: bool) -> None:
     """The vectors in the foreground, with progress; Ctrl-C leaves the rest for later."""
+    from retrieval.disputes import find_disputes
     from retrieval.errors import RetrievalError
     from retrieval.index import Busy, build
 
     try:
         build(runtime.settings.home, runtime.store, runtime.searcher.embedder, IndexProgress(), wait=False)
+        _disputed(len(find_disputes(runtime.store, runtime.searcher.embedder).new))
     except Busy:
         notice("another process is making vectors; it makes these too")
     except KeyboardInterrupt:

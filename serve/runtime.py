@@ -222,6 +222,7 @@ class Runtime:
             "question": question,
             "vendor": vendor_id,
             "family": family,
+            "machine": machine or "",
             "conversation": talk.model_dump(mode="json"),
             "trace_id": trace.new_id(),
         }

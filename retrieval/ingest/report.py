@@ -41,12 +41,13 @@ class IngestReport:
     """What an ingest came to.
 
     `gone` are documents in the base whose file is no longer where it was: they stay, unless `prune` took them out
-    (`removed`).
+    (`removed`). `disputes` are pairs of entries that share a code and mean different things, found just now.
     """
 
     files: list[FileReport] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)
+    disputes: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -69,6 +70,7 @@ class IngestReport:
             "files": [asdict(file) for file in self.files],
             "removed": self.removed,
             "gone": self.gone,
+            "disputes": self.disputes,
             "seconds": round(self.seconds, 3),
             **{name: self.total(name) for name in _COUNTS},
             "failed": self.failed,

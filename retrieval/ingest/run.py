@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from retrieval.disputes import find_disputes
 from retrieval.documents import Documents, StoredDocument, document_id, now, series_of, version_in
 from retrieval.families import catalogue, makers, resolve_vendor, slug, use_makers
 from retrieval.ingest.document import DocumentUnreadable
@@ -106,6 +107,8 @@ def ingest(
     if not chosen.dry_run:
         store.fill()
         documents.use_makers()
+        if report.changed or report.removed:
+            report.disputes = list(find_disputes(store, None).new)
     order = {file.name: n for n, file in enumerate(files)}
     report.files.sort(key=lambda file: order.get(file.name, -1))
     report.seconds = time.monotonic() - started
