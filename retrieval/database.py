@@ -50,7 +50,7 @@ CREATE TABLE chunk (
 );
 CREATE INDEX chunk_by_document ON chunk (document_id);
 CREATE TABLE unit (
-  id INTEGER PRIMARY KEY, owner TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, vendor TEXT NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, owner TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, vendor TEXT NOT NULL,
   components TEXT NOT NULL, title_components TEXT NOT NULL, hash TEXT NOT NULL
 );
 CREATE TABLE passage (
@@ -131,6 +131,8 @@ class Database:
                 connection.close()
         except sqlite3.DatabaseError as error:
             raise StoreUnusable(f"{self.path}: {error}.", self._mend(error)) from error
+        except UnicodeDecodeError as error:  # a message of SQLite that quotes what is damaged
+            raise StoreUnusable(f"{self.path}: the file is malformed ({error.reason}).", self.aside) from error
 
     @contextmanager
     def writing(self, *, searched: bool = False) -> Iterator[sqlite3.Connection]:

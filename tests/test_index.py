@@ -669,7 +669,6 @@ class TestWithoutEmbedder:
 
 
 class TestStarterVectors:
-    @pytest.mark.xfail(reason="EOFError (BadZipFile of a file cut short) and IndexDamaged come out of a question")
     @pytest.mark.parametrize("body", [b"", b"junk"])
     def test_a_damaged_file_of_the_package_costs_time_only(
         self, home: Path, small: KnowledgeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes

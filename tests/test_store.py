@@ -168,7 +168,6 @@ class TestCodes:
             assert store.lookup_number(outside) == (), outside
         assert store.known_codes("fanuc") == {"SP9012"}
 
-    @pytest.mark.xfail(reason="a range is stored with the bare number '', which a look-up of no number finds")
     def test_no_number_finds_nothing(self, home: Path, base: Path) -> None:
         store = KnowledgeStore(home)
         store.sync(write(base, alarm(1, keys=[{"family": "30i", "code": "SP9000", "last": "SP9099"}])))
@@ -225,7 +224,6 @@ class TestSearched:
             owned = connection.execute("SELECT DISTINCT unit_id FROM passage").fetchall()
             assert {row[0] for row in owned} == set(after.values())
 
-    @pytest.mark.xfail(reason="SQLite gives a free rowid again; AUTOINCREMENT does not")
     def test_the_number_of_a_unit_is_never_given_to_another_owner(self, home: Path, base: Path) -> None:
         """A search that runs while another process writes would name the old owner for the words of the new one."""
         store = KnowledgeStore(home)
@@ -524,7 +522,6 @@ class TestDamage:
                 assert f"{store.path}, entry fanuc/30i-401, field {field}: " in caught.value.what
                 assert "aside" in caught.value.next_step
 
-    @pytest.mark.xfail(reason="sqlite3 raises UnicodeDecodeError for a message that quotes the damaged text")
     def test_a_damaged_schema_is_named(self, home: Path, base: Path) -> None:
         store = KnowledgeStore(home)
         store.sync(base)
@@ -535,7 +532,6 @@ class TestDamage:
             everything(home)
         assert "aside" in caught.value.next_step
 
-    @pytest.mark.xfail(raises=UnicodeDecodeError, strict=False, reason="see test_a_damaged_schema_is_named")
     def test_a_flipped_byte_anywhere_is_harmless_or_named(self, home: Path, base: Path) -> None:
         store = KnowledgeStore(home)
         store.sync(base)

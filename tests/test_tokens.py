@@ -172,7 +172,7 @@ class TestKeywords:
         "code",
         [
             *("SV0401", "F30021", "ALARM:1", "S01 0018", "9.917", "EX1005", "error:9", "#3006", "1.2/3", "A_7"),
-            pytest.param("230-02AC", marks=pytest.mark.xfail(reason="the token of its number keeps its capitals")),
+            "230-02AC",
         ],
     )
     def test_sqlite_keeps_a_token_whole(self, home: Path, code: str) -> None:
