@@ -9,7 +9,7 @@ PORT ?= 8000
 # handed over as text: neither make nor the shell may read what a question says
 export QUESTION := $(value Q)
 .DEFAULT_GOAL := help
-.PHONY: base help ask chat serve test test-all lint format types docs docs-check vectors bench check clean
+.PHONY: base help ask chat serve test test-all lint format types docs docs-check vectors bench search-eval check clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ bench: $(VENV)/.dev base ## benchmarks, each against a peer in the same run: ans
 	$(BIN)/python bench/engine_speed.py --quick
 	$(BIN)/python bench/retrieval_speed.py --quick
 	$(BIN)/python bench/writer_order.py --quick
+
+search-eval: $(VENV)/.dev ## how well questions find what they are about, on a labelled set: make search-eval [ARGS="--json"]
+	@$(BIN)/python -m evaluation.search $(ARGS)
 
 check: lint types test docs-check ## what CI runs, without installing system packages
 

@@ -8,7 +8,7 @@ from agents.wording import say
 from retrieval.codes import number_of
 from retrieval.families import vendor_title
 from retrieval.records import EntryKind, Evidence, Language, Record
-from retrieval.search import Searcher
+from retrieval.search import GENERIC, Searcher
 
 RELAXED: tuple[EntryKind, ...] = ("guide", "procedure")
 PASSAGES: tuple[EntryKind, ...] = ("passage",)
@@ -32,7 +32,8 @@ class Brought(Record):
 def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, relaxed: bool) -> Brought:
     """Candidates for one part. A code or a named parameter is looked up exactly and nothing else is searched.
 
-    `relaxed` drops the filters on kind and vendor: used once, when the first search found nothing.
+    `relaxed` widens the kinds: used once, when the first search found nothing. What is made for one maker is never
+    handed out for another, nor where the maker is not known.
     """
     if instruction.mention is not None:
         rows = rows_of_code(instruction, searcher)
@@ -52,12 +53,12 @@ def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, rela
     if relaxed:
         kinds = tuple(dict.fromkeys((*RELAXED, *instruction.kinds)))
     alarm: tuple[EntryKind, ...] = ("alarm",)
-    hits = searcher.search(instruction.text, kinds=kinds, vendor=None if relaxed else instruction.vendor)
+    whose = instruction.vendor or (None if "alarm" in kinds else GENERIC)
+    hits = searcher.search(instruction.text, kinds=kinds, vendor=whose)
     alarms: tuple[Evidence, ...] = ()
     if instruction.intent in ("symptom", "other") and instruction.vendor:
         alarms = searcher.search(instruction.text, kinds=alarm, vendor=instruction.vendor, count=3)
-    vendor = None if relaxed else instruction.vendor
-    passages = searcher.search(instruction.text, kinds=PASSAGES, vendor=vendor, count=3)
+    passages = searcher.search(instruction.text, kinds=PASSAGES, vendor=instruction.vendor, count=3)
     words = tuple(searcher.expansion(instruction.text).shown())
     return Brought(hits=hits, alarms=alarms, passages=passages, words=words, degraded=searcher.degraded)
 

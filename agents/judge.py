@@ -34,6 +34,8 @@ _EMPTY_WORDS = frozenset(
 )
 # A question without a word of the trade has to be that much nearer: hair dryers overheat too.
 OFF_TOPIC_MARGIN = 0.15
+# A procedure that answers what asks for none has to be nearer by so much (tests/test_search_threshold.py).
+PROCEDURE_MARGIN = 0.1
 MAX_RELATED = 3
 MAX_QUOTES = 2
 
@@ -163,6 +165,11 @@ def _says_too_little(text: str) -> bool:
     return len(words) < LEAST_WORDS
 
 
+def _margin(instruction: Instruction, hit: Evidence) -> float:
+    """How to do something is no answer to what is wrong, unless it is about the very thing."""
+    return PROCEDURE_MARGIN if instruction.intent != "procedure" and hit.entry_kind == "procedure" else 0.0
+
+
 def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, dict[str, Any]]:
     """The best-ranked entry over the threshold that speaks of the parts asked about, and what is close behind it."""
     text = instruction.text
@@ -170,7 +177,7 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
     needed = MIN_SIMILARITY if on_topic else MIN_SIMILARITY + OFF_TOPIC_MARGIN
     if _says_too_little(text) or _UNREAD_CODE.search(fold(text)[0]):
         return ("too_little" if on_topic or has_symptom(text) else "out_of_scope"), {}
-    passing = [hit for hit in brought.hits if hit.similarity >= needed and not hit.off_part]
+    passing = [hit for hit in brought.hits if hit.similarity >= needed + _margin(instruction, hit) and not hit.off_part]
     quotes = tuple(hit for hit in brought.passages if hit.similarity >= needed and not hit.off_part)
     if not passing and quotes:
         return "enough", {"evidence": quotes}

@@ -120,6 +120,7 @@ _HARMLESS = re.compile(
     r"""(?:feed(?:rate)?|spindle|rapid|speed)\s*-?\s*over-?rides? | over-?ride\s+(?:switch|knob|dial|pot\w*)
     | (?:turn|switch|shut)(?:ing|ed)?\s+off\s+(?:the\s+)?(?:main|power|machine|control|breaker|supply|mains|coolant|air)\b(?!\s*-?\s*(?:guard|door|interlock|safety))
     | 关闭(?:电源|总电源|主电源|机床电源|气源|冷却|冷却液) | 关掉(?:电源|总电源|机床) | 取消(?:程序|刀补|补偿|固定循环|坐标) | 短路(?:报警|故障|保护|测试|了|电流|检查)|(?:是否|有无|有没有|检查|测量|对地|相间|存在).{0,6}短路
+    | (?:breaks?|opens?|interruptions?)\s+(?:and|or)\s+short\s*-?\s*circuits?\b
     | short\s*-?\s*(?:circuit\w*\s+)?(?:to\s+(?:ground|earth)|alarm|fault)|(?:for\s+(?:a\s+)?|check\w*\s+.{0,20})short(?:s|ed|\s*-?\s*circuits?)?\b
     | remov\w+\s+the\s+(?:cause|reason|fault|alarm|tool|part|workpiece|chips?) | home_ignore_limits? | override\s+limits
     | (?:loose|wrong|broken|open|or|is|are|was|be|been|got|gets|and|a|the)\s+shorted | short(?:ed)?\s+(?:connection|cable|wir\w+|winding|motor|turns?|inside|between|phase|to)

@@ -81,6 +81,8 @@ def _mark(text: str, match: re.Match[str], context: Context) -> tuple[str, int]:
         return "", start
     leads = start <= 40 and not re.search(r"\w", text[:start])
     alone = leads and not re.search(r"\w", text[end : end + 40]) and len(text) - end <= 40
+    if leads and len(match["decimal"] or "") == len(".254"):  # Haas: the axis, and the alarm in three digits
+        return "vendor", start
     # A number glued to its vendor, one that opens the text, or five and more digits on a SINUMERIK need no other word.
     if size >= (4 if vendor == "siemens" else 3) and not year:
         glued = any(GLUE.match(text[name.end : start]) for name in context.ending_near(start))

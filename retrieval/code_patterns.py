@@ -88,7 +88,7 @@ _NOISE_KINDS = (
     r"(?:(?<![a-z])(?:param(?:eter)?s?|prm|diagnos(?:is|tics?)|dgn|md|sd|machine data|(?:macro )?variables?)(?![a-z])"
     r"|参数|诊断|机床数据|变量)\s?(?:号|no\.?|number|nr\.?|#|:|是|为){0,2}\s?[prnk#$]?\d{1,6}(?:\.\d)?"
     r"(?:\s?(?:[、,/~和与及-]|and|or|to)\s?[pr]?\d{1,6}){0,8}",
-    r"no\.?\s?\d{1,6}\s?(?:号?参数|parameter)|(?<![\da-z])\d{1,6}(?:号?参数|号?变量|号程序|钢|铝)",
+    r"no\.?\s?\d{1,6}\s?(?:号?参数|parameter)|(?<![\da-z])(?<![a-z]\d\d\s)\d{1,6}(?:号?参数|号?变量|号程序|钢|铝)",
     r"(?<![\da-z])\d{4,5}#\d(?!\d)",  # a bit of a parameter
     # G code 54 and a QR code are no fault codes
     r"(?:(?<![a-z'])[gmtshd]|(?<![a-z])(?:qr|bar|zip|postal)|程序|源)[ -]?(?:codes?|代码)\s?\d{1,9}",
@@ -137,7 +137,7 @@ FANUC_LIKE_PART = re.compile(
     FLAGS,
 )
 FANUC = re.compile(
-    rf"(?<![A-Za-z0-9_]){PREFIX}(?P<sep>\s?(?:报警|警报|alarm)\s?(?:号码?|no\.?)?[:\s]?\s?|\s?[-.#:]?\s?)"
+    rf"(?<![A-Za-z0-9_]){PREFIX}(?P<sep>\s?(?:报警|警报|alarm)\s?(?:号码?|no\.?)?[:\s]?\s?|\s?[-.#:_]?\s?)"
     rf"(?=[OoIl]{{0,3}}\d)(?P<n>{SLIP}{{1,4}}){_END}",
     FLAGS,
 )

@@ -218,7 +218,8 @@ class Evidence(Record):
 
     `similarity` is 1.0 for an exact code, else how near the question is in meaning and words (`retrieval.search`).
     `rank_score` is the fused rank score, comparable only within one search. `off_part` is True where the question names
-    a part of the machine that the entry never speaks of: it must not be answered from.
+    a part of the machine that the entry never speaks of: it must not be answered from. `entry_kind` is that of the
+    entry, where a search brought it.
     """
 
     entry_id: str
@@ -227,6 +228,7 @@ class Evidence(Record):
     matched_by: tuple[Match, ...]
     rank_score: float = 0.0
     off_part: bool = False
+    entry_kind: EntryKind | None = None
     fault_code: FaultCode | None = None
 
 

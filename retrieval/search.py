@@ -27,7 +27,7 @@ from retrieval.store import KnowledgeStore
 from retrieval.tokens import code_tokens, has_chinese, tokenize
 
 POOL = 50
-RRF_K = 60
+RRF_K = 5
 # Texts looked at per search: an entry has several, so a pool of entries needs more texts than that.
 NEAREST = 8 * POOL
 # Below this an entry does not speak about the question; measured in tests/test_search_threshold.py, docs/decisions.md.
@@ -211,7 +211,9 @@ class Searcher:
                 in_terms, _, _ = self._vector_ranking(table, index, expansion.standard(_language(text)), allowed)
                 nearest = _nearer_of(by_vector, in_terms)
             fused: dict[int, float] = {}
-            for pool, weight in ((by_keyword, 1.0), (nearest[:POOL], 1.0), (by_term, EXPANSION_SHARE)):
+            foreign = words.without(_language(text), nearest[:POOL])
+            pools = ((by_keyword, 1.0), (nearest[:POOL], 1.0), (foreign, 1.0), (by_term, EXPANSION_SHARE))
+            for pool, weight in pools:
                 for rank, unit in enumerate(pool, start=1):
                     fused[unit] = fused.get(unit, 0.0) + weight / (RRF_K + rank)
             matched: dict[Match, set[int]] = {"keyword": {*by_keyword, *by_term}, "vector": set(nearest[:POOL])}
@@ -231,6 +233,7 @@ class Searcher:
                 matched_by=tuple(name for name, units in matched.items() if unit in units),
                 rank_score=round(fused[unit], 6),
                 off_part=off_part(asked_about, parts[unit][0]),
+                entry_kind=table.units[unit][1],
             )
             for unit in best
         )
@@ -329,6 +332,13 @@ class Words:
         found = {row[0]: (frozenset(row[1].split()), frozenset(row[2].split())) for row in rows}
         nothing: frozenset[str] = frozenset()
         return {unit: found.get(unit, (nothing, nothing)) for unit in units}
+
+    def without(self, language: Language, units: Sequence[int]) -> list[int]:
+        """Units that have no text in a language, in the same order: no word of the question can meet them."""
+        marks = ",".join("?" * len(units))
+        query = f"SELECT DISTINCT unit_id FROM passage WHERE language = ? AND unit_id IN ({marks})"  # noqa: S608
+        held = {row[0] for row in self._connection.execute(query, (language, *units))}
+        return [unit for unit in units if unit not in held]
 
     def coverage(self, tokens: Sequence[str], units: Sequence[int]) -> dict[int, float]:
         """Share in [0, 1] of the question's distinct tokens that each unit holds, rare ones counting more."""

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from agents.detect import Instruction
-from agents.evidence import RELAXED, Brought
+from agents.evidence import RELAXED, bring
+from agents.intents import classify
 from agents.judge import Finding, judge_part
+from agents.state import Conversation
 from retrieval.search import Searcher
 
 QUESTIONS = [
@@ -20,8 +22,10 @@ QUESTIONS = [
 
 def found(searcher: Searcher, text: str) -> Finding:
     """What the judge makes of a question without a code."""
-    instruction = Instruction(part_id="q1", intent="symptom", text=text, kinds=RELAXED)
-    brought = Brought(hits=searcher.search(text, kinds=RELAXED))
+    intent = classify(text, has_code=False) or "other"
+    intent = intent if intent in ("symptom", "procedure", "other") else "other"
+    instruction = Instruction(part_id="q1", intent=intent, text=text, kinds=RELAXED)
+    brought = bring(instruction, searcher, Conversation(), relaxed=True)
     return judge_part(instruction, brought, (), relaxed=True, chosen=None)
 
 
@@ -49,10 +53,12 @@ def test_covered_questions_find_their_guide_and_others_are_turned_away(real_sear
             count(f"guide wrong and not named {language}", answered and question["gold"] not in named)
         else:
             count(f"{group} turned away {language}", not answered)
+            if answered:
+                print(f"answered though {group}: {question['text']} → {finding.evidence[0].entry_id}")
     print("\n" + "\n".join(f"{name}: {hits} of {total}" for name, (hits, total) in sorted(counts.items())))
     for language in ("en", "zh"):
-        assert counts[f"guide right {language}"][0] >= 32, "of 48"
-        assert counts[f"guide named {language}"][0] >= 34, "of 48"
-        assert counts[f"guide wrong and not named {language}"][0] <= 7, "of 48"
-        assert counts[f"uncovered turned away {language}"][0] >= 26, "of 30"
+        assert counts[f"guide right {language}"][0] >= 31, "of 51"
+        assert counts[f"guide named {language}"][0] >= 32, "of 51"
+        assert counts[f"guide wrong and not named {language}"][0] <= 7, "of 51"
+        assert counts[f"uncovered turned away {language}"][0] >= 22, "of 27"
         assert counts[f"off_topic turned away {language}"][0] >= 18, "of 20"
