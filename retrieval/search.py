@@ -10,7 +10,7 @@ import math
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from retrieval import index as index_files
 from retrieval.components import components_in, off_part
 from retrieval.dictionary import Expansion, LiveDictionary
 from retrieval.embed import Embedder, Vectors, similarity
-from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch
+from retrieval.errors import EmbedderUnavailable, IndexDamaged, IndexMismatch, StoreUnusable
 from retrieval.index import Progress, VectorIndex
 from retrieval.records import EntryKind, Evidence, FaultCode, Language, Match
 from retrieval.store import KnowledgeStore
@@ -45,6 +45,18 @@ GENERIC = "generic"
 # Texts without a vector that a question waits for: about three seconds. More are left to `faultwright index build`.
 INLINE = 128
 FIRST_INLINE = 4000
+# In a base of more texts than that, writing the index anew would keep a question waiting.
+INLINE_UP_TO = 50_000
+
+
+@dataclass(frozen=True)
+class View:
+    """What a filter lets through: units with their owners, and their texts sorted by vector id."""
+
+    owners: dict[int, str]
+    vector_ids: NDArray[np.int64]
+    unit_ids: NDArray[np.int64]
+    distinct: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -55,14 +67,22 @@ class Table:
     units: dict[int, tuple[str, str, str]]  # unit id → owner, kind, vendor
     vector_ids: NDArray[np.int64]
     unit_ids: NDArray[np.int64]
+    views: dict[tuple[frozenset[str], str | None], View] = field(default_factory=dict, compare=False)
 
-    def owners(self, kinds: Collection[str], vendor: str | None) -> dict[int, str]:
-        """Units that a filter lets through: id → owner."""
-        return {
-            unit: owner
-            for unit, (owner, kind, of) in self.units.items()
-            if kind in kinds and (vendor is None or of in (vendor, GENERIC))
-        }
+    def view(self, kinds: Collection[str], vendor: str | None) -> View:
+        """What a filter lets through; worked out once, for it grows with the base."""
+        key = (frozenset(kinds), vendor)
+        if key not in self.views:
+            owners = {
+                unit: owner
+                for unit, (owner, kind, of) in self.units.items()
+                if kind in kinds and (vendor is None or of in (vendor, GENERIC))
+            }
+            mask = np.isin(self.unit_ids, np.fromiter(owners, dtype=np.int64, count=len(owners)))
+            ids, units = self.vector_ids[mask], self.unit_ids[mask]
+            order = np.argsort(ids, kind="stable")
+            self.views[key] = View(owners, ids[order], units[order], np.unique(ids))
+        return self.views[key]
 
 
 class Searcher:
@@ -96,6 +116,7 @@ class Searcher:
         self._told = ""
         self._lock = threading.Lock()
         self._left_at = -1
+        self._compared = (-1, "")
         self._missing = ""
         self.coverage = 1.0
         self.degraded: tuple[str, ...] = ()
@@ -121,14 +142,18 @@ class Searcher:
     def _refresh(self, table: Table) -> None:
         """Load another index where one was put in use; make what vectors a question can wait for."""
         self._load()
+        if self._compared == (table.generation, self._index_name):
+            return
         wanted = np.unique(table.vector_ids)
         missing = self._without_vector(wanted)
         if missing and self._left_at != table.generation:
             self._left_at = table.generation  # what could not be made now is not tried at every question
-            if missing <= (FIRST_INLINE if self._index is None else INLINE):
+            most = FIRST_INLINE if self._index is None else INLINE if len(wanted) <= INLINE_UP_TO else 0
+            if missing <= most:
                 self._make()
                 missing = self._without_vector(wanted)
         self.coverage = 1.0 - missing / max(len(wanted), 1)
+        self._compared = (table.generation, self._index_name)
 
     def _without_vector(self, wanted: NDArray[np.int64]) -> int:
         return len(wanted) if self._index is None else int(np.count_nonzero(~np.isin(wanted, self._index.ids)))
@@ -152,7 +177,7 @@ class Searcher:
             self._load()
         except index_files.Busy:
             self._missing = "another process is making them"
-        except EmbedderUnavailable as error:
+        except (EmbedderUnavailable, StoreUnusable) as error:
             self._missing = error.what
 
     def exact(self, vendor: str, code: str, family: str | None = None) -> tuple[Evidence, ...]:
@@ -170,7 +195,7 @@ class Searcher:
     ) -> tuple[Evidence, ...]:
         """Entries or passages in whose text the very code stands: similarity 1.0, the ones most about it first."""
         table, _ = self.ready()
-        allowed = table.owners(kinds, vendor)
+        allowed = table.view(kinds, vendor).owners
         with self.store.database.reading() as connection:
             units = Words(connection, len(table.units)).ranking(code_tokens(code)[:1], allowed, kinds, vendor)
         return tuple(
@@ -197,18 +222,19 @@ class Searcher:
         """
         text = text.encode("utf-8", "replace").decode()  # half a surrogate pair from a broken client
         table, index = self.ready()
-        allowed = table.owners(kinds, vendor)
+        view = table.view(kinds, vendor)
+        allowed = view.owners
         tokens = tokenize(text)
         asked_about = components_in(text)
         expansion = self.expansion(text)
         with self.store.database.reading() as connection:
             words = Words(connection, len(table.units))
             by_keyword = words.ranking(tokens, allowed, kinds, vendor)
-            by_vector, query, lost = self._vector_ranking(table, index, text, allowed)
+            by_vector, query, lost = self._vector_ranking(view, index, text)
             nearest, by_term = list(by_vector), []
             if expansion:
                 by_term = words.ranking(_added(expansion, tokens), allowed, kinds, vendor)
-                in_terms, _, _ = self._vector_ranking(table, index, expansion.standard(_language(text)), allowed)
+                in_terms, _, _ = self._vector_ranking(view, index, expansion.standard(_language(text)))
                 nearest = _nearer_of(by_vector, in_terms)
             fused: dict[int, float] = {}
             foreign = words.without(_language(text), nearest[:POOL])
@@ -252,7 +278,7 @@ class Searcher:
         return tuple(gaps)
 
     def _vector_ranking(
-        self, table: Table, index: VectorIndex | None, text: str, allowed: dict[int, str]
+        self, view: View, index: VectorIndex | None, text: str
     ) -> tuple[dict[int, float], Vectors | None, str]:
         """Best similarity per unit, best first; the question's vector; why there is none where there is none."""
         best: dict[int, float] = {}
@@ -263,14 +289,10 @@ class Searcher:
         except EmbedderUnavailable as error:
             return best, None, error.what
         language = _language(text)
-        mask = np.isin(table.unit_ids, np.fromiter(allowed, dtype=np.int64, count=len(allowed)))
-        ids, units = table.vector_ids[mask], table.unit_ids[mask]
-        among = np.unique(ids) if len(allowed) < len(table.units) or len(ids) < index.vectors.ntotal else None
-        order = np.argsort(ids, kind="stable")
-        ids, units = ids[order], units[order]
+        among = view.distinct if len(view.distinct) < index.vectors.ntotal else None
         for found, cosine in index.nearest(query, NEAREST, among):
-            left, right = np.searchsorted(ids, found, "left"), np.searchsorted(ids, found, "right")
-            for unit in units[left:right]:
+            left, right = (np.searchsorted(view.vector_ids, found, side) for side in ("left", "right"))
+            for unit in view.unit_ids[left:right]:
                 best.setdefault(int(unit), similarity(self.embedder, cosine, language))
         return best, query, ""
 

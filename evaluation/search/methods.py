@@ -71,7 +71,7 @@ class WordSearcher(Searcher):
     ) -> tuple[Evidence, ...]:
         """See `Searcher.search`; the similarity is the share of the question's words, as where vectors are missing."""
         table, _ = self.ready()
-        allowed = table.owners(kinds, vendor)
+        allowed = table.view(kinds, vendor).owners
         tokens = tokenize(text)
         with self.store.database.reading() as connection:
             words = Words(connection, len(table.units))
@@ -100,7 +100,7 @@ class VectorSearcher(Searcher):
         table, index = self.ready()
         if index is None:
             return ()
-        allowed = table.owners(kinds, vendor)
+        allowed = table.view(kinds, vendor).owners
         mask = np.isin(table.unit_ids, np.fromiter(allowed, dtype=np.int64, count=len(allowed)))
         ids, units = table.vector_ids[mask], table.unit_ids[mask]
         language: Language = "zh" if has_chinese(text) else "en"
