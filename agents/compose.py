@@ -92,7 +92,7 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
             talk = talk.model_copy(update={"pending_question": state["question"], "pending_candidates": candidates})
         return Answer(**shared, kind="clarify", intent=asking.intent, text=text, clarify=clarify), talk
     refused = findings[0]
-    refusal, text = _refusal(refused, language)
+    refusal, text = _refusal(refused, store, language)
     intent: Intent = "other" if refused.status == "out_of_scope" else refused.intent
     return Answer(**shared, kind="refuse", intent=intent, text=text, refusal=refusal), talk
 
@@ -146,7 +146,7 @@ def _answer(
             clarify, text = _clarify(finding, store, language)
             blocks.append(f"## {say('not_answered', language)}: {text}")
         else:
-            refusal, text = _refusal(finding, language)
+            refusal, text = _refusal(finding, store, language)
             blocks.append(f"## {say('not_answered', language)}: {text}")
     citations = tuple(_citation(entries[e], n, sections, language) for e, n in numbers.items())
     text = "\n\n".join(blocks) + "\n" + sources_text(citations, entries, language)
@@ -331,7 +331,7 @@ def _machine_label(finding: Finding, language: Language) -> str:
     return vendor_title(finding.vendor, language) if finding.vendor else ""
 
 
-def _refusal(finding: Finding, language: Language) -> tuple[Refusal, str]:
+def _refusal(finding: Finding, store: KnowledgeStore, language: Language) -> tuple[Refusal, str]:
     on = say("on_vendor", language, vendor=vendor_title(finding.vendor, language)) if finding.vendor else ""
     status = finding.status
     if finding.intent == "report":
@@ -343,9 +343,20 @@ def _refusal(finding: Finding, language: Language) -> tuple[Refusal, str]:
         key = _REASONS[status]
         first, next_step = say(key, language), say(f"next_{key}", language)
     searched = finding.searched if status != "out_of_scope" else ()
-    lines = [first, *(f"{say('searched', language)}: {line}" for line in searched), next_step]
+    codes = tuple(_to_look_for(entry, language) for entry in store.entries(hit.entry_id for hit in finding.near))
+    lines = [first, *(f"{say('searched', language)}: {line}" for line in searched)]
+    lines += [f"{say('look_for', language)}: {line}" for line in codes]
     reason = cast(Any, _REASONS[status])
-    return Refusal(reason=reason, searched=searched, next_step=next_step), "\n".join(lines)
+    refusal = Refusal(reason=reason, searched=searched, look_for=codes, next_step=next_step)
+    return refusal, "\n".join([*lines, next_step])
+
+
+def _to_look_for(entry: KnowledgeEntry, language: Language) -> str:
+    """An alarm that may stand on the display, for a symptom that no guide answers; never advised from."""
+    title = entry.title.get(language)
+    if not entry.keys:
+        return title
+    return say("also_look", language, label=code_label(entry.fault_codes[0], language), title=title)
 
 
 def first_line(answer: dict[str, Any]) -> str:

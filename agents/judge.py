@@ -182,7 +182,8 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
     if not passing and quotes:
         return "enough", {"evidence": quotes}
     if not passing:
-        return ("nothing" if on_topic else "out_of_scope"), {}
+        alarms = tuple(hit for hit in brought.alarms if hit.similarity >= needed and not hit.off_part)
+        return ("nothing", {"near": alarms[:MAX_RELATED]}) if on_topic else ("out_of_scope", {})
     best = passing[0]
     near = [
         hit

@@ -133,6 +133,7 @@ _TEXT: dict[str, tuple[str, str]] = {
         "可以询问报警（“发那科 SV0401”）或现象（“主轴转速波动，有异响”）。",
     ),
     "searched": ("Searched", "已查找"),
+    "look_for": ("Perhaps", "可能"),
     "searched_code": ("exact code {label} in {scope}", "在{scope}中精确查找代码 {label}"),
     "searched_number": ("number {label} in {scope}", "在{scope}中查找号码 {label}"),
     "searched_words": ("words and meaning over {kinds}", "在{kinds}中按词和语义查找"),

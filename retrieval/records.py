@@ -337,10 +337,11 @@ class Clarify(Record):
 
 
 class Refusal(Record):
-    """Why there is no answer, what was searched, and what would help."""
+    """Why there is no answer, what was searched, alarms that may stand on the display, and what would help."""
 
     reason: Literal["unknown_code", "no_evidence", "out_of_scope", "unreadable"]
     searched: tuple[str, ...]
+    look_for: tuple[str, ...] = ()
     next_step: str
 
 

@@ -15,7 +15,7 @@ from agents.state import Cancelled, Context, Conversation, State
 from agents.trace import new_id
 from models.engine import EngineError
 from models.writer import Writer, WriterOutput, WriterTask
-from retrieval.records import Answer
+from retrieval.records import Answer, Evidence
 from retrieval.search import Searcher
 
 
@@ -363,3 +363,20 @@ def test_state_is_plain_json(fake_searcher: Searcher) -> None:
     context = Context(searcher=fake_searcher)
     for chunk in graph().stream(state, context=context, stream_mode="values"):
         json.dumps(chunk)
+
+
+def test_a_symptom_that_no_guide_answers_names_alarms_that_may_stand_on_the_display(
+    fake_searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = fake_searcher.search
+
+    def without_guides(text: str, **options: Any) -> tuple[Evidence, ...]:
+        if options["kinds"] != ("alarm",):
+            return ()
+        return tuple(h.model_copy(update={"similarity": 0.8, "off_part": False}) for h in search(text, **options))
+
+    monkeypatch.setattr(fake_searcher, "search", without_guides)
+    answer, _ = ask(fake_searcher, "the servo motor is too hot", vendor="fanuc", family="30i")
+    assert answer.kind == "refuse" and answer.refusal is not None and answer.refusal.reason == "no_evidence"
+    assert answer.refusal.look_for and all(line in answer.text for line in answer.refusal.look_for)
+    assert not answer.sections, "named, never advised from"
