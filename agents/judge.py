@@ -23,7 +23,9 @@ from retrieval.tokens import tokenize
 
 Status = Literal["enough", "nothing", "unknown_code", "unknown_parameter", "ambiguous", "too_little", "out_of_scope"]
 # An entry this close behind the best one may be what was meant: it is named, not merged in.
-NEAR_MARGIN = 0.08
+NEAR_MARGIN = 0.2
+# A passage is quoted only if it is about as near as what leads.
+QUOTE_MARGIN = 0.08
 # One word says too little to choose an entry by; these say nothing at all: "the machine is broken", "报警".
 LEAST_WORDS = 2
 _EMPTY_WORDS = frozenset(
@@ -190,5 +192,5 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
         for hit in sorted((*passing[1:], *brought.alarms), key=lambda h: -h.similarity)
         if hit.similarity >= max(needed, best.similarity - NEAR_MARGIN) and not hit.off_part
     ]
-    quotes = tuple(quote for quote in quotes if quote.similarity >= best.similarity - NEAR_MARGIN)
+    quotes = tuple(quote for quote in quotes if quote.similarity >= best.similarity - QUOTE_MARGIN)
     return "enough", {"evidence": (best, *quotes[:MAX_QUOTES]), "near": tuple(near[:MAX_RELATED])}

@@ -422,7 +422,7 @@ def test_knowledge_list_by_vendor() -> None:
     everything = json.loads(_run("knowledge", "list", "--json").stdout)
     haas = json.loads(_run("knowledge", "list", "--json", "--vendor", "haas").stdout)
     assert 0 < len(haas) < len(everything)
-    assert all(row["id"].startswith("haas/") for row in haas)
+    assert all(row["id"].startswith(("haas/", "procedure/haas")) for row in haas)
     assert len(_run("knowledge", "list").stdout.splitlines()) == len(everything)
 
 

@@ -325,7 +325,7 @@ class TestInSearch:
         made.ready()
         for fails_at in (0, 1):  # at the question, or at its second reading
             made.embedder = Counting(fails_at)
-            assert made.search("it growls")[0].entry_id == "guide/noise"
+            assert "guide/noise" in [hit.entry_id for hit in made.search("it growls")]
             assert bool(made.degraded) == (fails_at == 0)
 
     def test_a_broken_file_of_the_shop_is_told_and_costs_no_answer(self, home: Path, kb: Path) -> None:

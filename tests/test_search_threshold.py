@@ -48,17 +48,18 @@ def test_covered_questions_find_their_guide_and_others_are_turned_away(real_sear
             first = finding.evidence[0].entry_id if answered else ""
             named = [first, *(e.entry_id for e in finding.near)]
             count(f"guide answered {language}", answered)
-            count(f"guide right {language}", first == question["gold"])
-            count(f"guide named {language}", question["gold"] in named)
-            count(f"guide wrong and not named {language}", answered and question["gold"] not in named)
+            right = {question["gold"], *question.get("also", ())}
+            count(f"guide right {language}", first in right)
+            count(f"guide named {language}", bool(right & {*named}))
+            count(f"guide wrong and not named {language}", answered and not right & {*named})
         else:
             count(f"{group} turned away {language}", not answered)
             if answered:
                 print(f"answered though {group}: {question['text']} → {finding.evidence[0].entry_id}")
     print("\n" + "\n".join(f"{name}: {hits} of {total}" for name, (hits, total) in sorted(counts.items())))
     for language in ("en", "zh"):
-        assert counts[f"guide right {language}"][0] >= 31, "of 51"
-        assert counts[f"guide named {language}"][0] >= 32, "of 51"
-        assert counts[f"guide wrong and not named {language}"][0] <= 7, "of 51"
-        assert counts[f"uncovered turned away {language}"][0] >= 22, "of 27"
+        assert counts[f"guide right {language}"][0] >= 31, "of 55 and 57"
+        assert counts[f"guide named {language}"][0] >= 34, "of 55 and 57"
+        assert counts[f"guide wrong and not named {language}"][0] <= 8, "of 55 and 57"
+        assert counts[f"uncovered turned away {language}"][0] >= 16, "of 23 and 21"
         assert counts[f"off_topic turned away {language}"][0] >= 18, "of 20"
