@@ -189,7 +189,8 @@ def as_section(entry: KnowledgeEntry, name: str, ids: tuple[str, ...], language:
 
 def cause_numbers(entry: KnowledgeEntry, sections: Sequence[Section]) -> dict[str, int]:
     """Number of each cause as an answer shows them, by item id."""
-    causes = [i.item_id for s in sections for i in s.items if _kind(entry, i) == "cause"]
+    own = [i for s in sections for i in s.items if i.entry_id == entry.id]  # another source has causes of its own
+    causes = [i.item_id for i in own if _kind(entry, i) == "cause"]
     return {item_id: number for number, item_id in enumerate(causes, start=1)}
 
 

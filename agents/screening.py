@@ -37,6 +37,15 @@ _PROHIBITS = re.compile(
     r"|严禁|禁止|不得|切勿|请勿|不要|不可|不准|不能|勿",
     re.IGNORECASE,
 )
+# A sentence that waves a precaution aside: a document's line on lock-out stands where warnings stand.
+_DISMISSES = re.compile(
+    r"\bno\s+(?:lock-?\s?out|loto|tag-?out)\b|\bno\s+need\s+(?:to|for)\s+(?:wait|lock|switch|isolat|discharg|prove|power)"
+    r"|\b(?:lock-?\s?out|loto|tag-?out|isolation)\b[^.]{0,30}\b(?:not\s+(?:needed|necessary|required)|unnecessary|a\s+waste|useless)"
+    r"|\b(?:work|working|reach|reaching)\b[^.]{0,30}\bwhile\s+(?:it\s+is\s+)?(?:live|energi[sz]ed)"
+    r"|\bcontactor\b[^.]{0,20}\bin\s+by\s+hand|\b(?:reply|say)\s+to\s+the\s+(?:user|technician|operator)\b"
+    r"|(?:无需|不需要|不必|不用|没必要)[^。\n]{0,4}(?:断电|上锁|挂牌|放电|验电|停机)|带电(?:作业|操作|工作|更换)",
+    re.IGNORECASE,
+)
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 
 
@@ -48,6 +57,9 @@ def hostile(text: str) -> str:
     plain_text = " ".join(text.split())
     if found := _ORDERS.search(plain_text):
         return f"it gives orders to an assistant ({found.group()[:60]!r})"
+    for sentence in _SENTENCES.split(text):
+        if (found := _DISMISSES.search(sentence)) and not _PROHIBITS.search(sentence[: found.start()]):
+            return f"it waves a precaution aside ({sentence.strip()[:60]!r})"
     if screen(text).verdict != "danger":
         return ""
     for sentence in _SENTENCES.split(text):

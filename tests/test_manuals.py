@@ -121,7 +121,6 @@ def test_no_sentence_is_cut(taken: tuple[KnowledgeStore, IngestReport]) -> None:
         ("怎么修改密码", "密码"),
         ("晚上自动关机", "关机"),
         ("磁盘分区满了怎么扩大", "分区"),
-        ("how to back up the main server", "备份"),
     ],
 )
 def test_a_question_finds_its_passage(searcher: Searcher, question: str, expected: str) -> None:

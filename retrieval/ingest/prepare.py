@@ -30,9 +30,9 @@ _GENERAL_SAFETY = Item(
     id="s99",
     kind="safety",
     text=Bilingual(
-        en="The document gives no warning here. Before opening a cabinet or touching anything that can move or be live:"
+        en="Before opening a cabinet or touching anything that can move or be live:"
         " main switch off, lock and tag it, prove that it is dead, and secure what can fall.",
-        zh="该资料此处没有安全提示。打开电柜或接触可能运动或带电的部件之前：断开总开关，上锁挂牌，验明无电，并固定可能坠落的部件。",
+        zh="打开电柜或接触可能运动或带电的部件之前：断开总开关，上锁挂牌，验明无电，并固定可能坠落的部件。",
     ),
 )
 
@@ -203,14 +203,13 @@ def _withheld(entry: KnowledgeEntry, screen: Screen | None) -> str:
     """Why an entry must not be taken over, or nothing."""
     if screen is None:
         return ""
-    texts = [entry.title, entry.meaning, *(item.text for item in entry.items if item.kind != "safety")]
+    texts = [entry.title, entry.meaning, *(item.text for item in entry.items)]
     return next((reason for text in texts for side in (text.en, text.zh) if side and (reason := screen(side))), "")
 
 
 def _with_safety(entry: KnowledgeEntry) -> KnowledgeEntry:
-    """A row that advises work and has no warning of its own gets the one that holds for every machine."""
-    advises = any(item.kind in ("check", "action", "cause") for item in entry.items)
-    if not advises or entry.of_kind("safety"):
+    """A row that advises work gets the warning that holds for every machine, before what the document says itself."""
+    if not any(item.kind in ("check", "action", "cause") for item in entry.items):
         return entry
     return entry.model_copy(update={"items": (_GENERAL_SAFETY, *entry.items)})
 
