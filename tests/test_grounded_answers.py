@@ -35,7 +35,10 @@ _FRAMES: dict[Language, tuple[str, ...]] = {
         "昨天换班后{vendor}报{code}。{hint}。",
     ),
 }
-_VENDOR = {"fanuc": "FANUC", "siemens": "SINUMERIK", "haas": "Haas", "grbl": "Grbl", "linuxcnc": "LinuxCNC"}
+_VENDOR = {
+    **{"fanuc": "FANUC", "siemens": "SINUMERIK", "haas": "Haas", "grbl": "Grbl", "linuxcnc": "LinuxCNC"},
+    **{"mitsubishi": "Mitsubishi M70", "heidenhain": "Heidenhain TNC"},
+}
 
 
 def generated_questions(entries: list[KnowledgeEntry], count: int) -> Iterator[tuple[str, KnowledgeEntry, Language]]:
@@ -83,7 +86,8 @@ def faults_of(answer: Answer, store: KnowledgeStore) -> list[str]:
     refused = both("not_answered")[answer.language == "zh"]
     body = re.sub(rf"(?m)^## {refused}: .*(?:\n.+)*", "", body)
     for mention in find_codes(body):
-        if not mention.bare and not any(r.code in known for r in mention.readings):
+        own = any(mention.raw in e.model_dump_json() for e in entries.values() if e)  # an entry may name another alarm
+        if not mention.bare and not own and not any(r.code in known for r in mention.readings):
             found.append(f"names {mention.raw!r}")
     return found
 
