@@ -106,9 +106,11 @@ def _judge_code(instruction: Instruction, brought: Brought) -> tuple[Status, dic
     if not rows:
         return ("enough", {"evidence": brought.passages}) if brought.passages else ("unknown_code", {})
     fits = [row for row in rows if _fits(row, instruction)]
-    bare_and_unknown = instruction.mention is not None and instruction.mention.bare and instruction.vendor is None
-    if bare_and_unknown or not fits:
-        # a number without a controller, or a code that exists for another vendor or family than the machine's
+    mention = instruction.mention
+    whose = {reading.vendor for reading in mention.readings} if mention else set()
+    unsettled = mention is not None and instruction.vendor is None and (mention.bare or len(whose) > 1)
+    if unsettled or not fits:
+        # a number without a controller, a spelling that several makers have, or a code of another machine than this one
         return "ambiguous", {"candidates": _one_per_code(rows)}
     if _meanings(fits) > 1:
         return "ambiguous", {"candidates": _one_per_code(fits)}

@@ -61,7 +61,10 @@ def _name_patterns() -> tuple[tuple[re.Pattern[str], str, str | None], ...]:
 
 
 def names_in(folded: str) -> list[Named]:
-    """Every vendor and model in the text, in order; a bare name inside a longer name of the same vendor is left out."""
+    """Every vendor and model in the text, in order.
+
+    A bare name inside a longer name of the same vendor is left out, and so is whatever stands inside another's model.
+    """
     text = _TYPED_OI.sub("0", folded)
     found: list[Named] = []
     for pattern, vendor, family in _name_patterns():
@@ -75,8 +78,10 @@ def names_in(folded: str) -> list[Named]:
     found.sort(key=lambda name: (name.start, name.family is None, -name.end))
     kept: list[Named] = []
     for name in found:
-        inside = kept and name.start < kept[-1].end and name.vendor == kept[-1].vendor
-        if not (inside and name.family is None):
+        last = kept[-1] if kept else None
+        bare = last and name.start < last.end and name.vendor == last.vendor and name.family is None
+        inner = last and name.end <= last.end and (name.start, name.end) != (last.start, last.end)
+        if not (bare or inner):
             kept.append(name)
     return kept
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from retrieval.code_context import families_of
 from retrieval.code_messages import LINUXCNC_MESSAGES, message_patterns
@@ -102,6 +102,11 @@ _FORMS: dict[str, Callable[[str, str | None], str | None]] = {
     "grbl": _grbl,
     "linuxcnc": _linuxcnc,
 }
+
+
+def without_grammar(vendors: Iterable[str]) -> list[str]:
+    """Those of the vendors whose codes are known from documents only."""
+    return sorted(set(vendors) - _FORMS.keys())
 
 
 def form_of(code: str, vendor: str, family: str | None = None) -> str | None:

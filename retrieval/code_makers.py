@@ -10,8 +10,10 @@ from retrieval.code_context import Context
 from retrieval.code_forms import form_of
 from retrieval.code_patterns import FLAGS
 from retrieval.code_text import Token, alarm_near, readings_of
+from retrieval.records import CodeReading
 
 _known: dict[str, frozenset[str]] = {}
+_TELLING = re.compile(r"[A-Z]{2,}\d{3,}", FLAGS)  # needs no alarm word beside it where the base knows it
 _TIE = r"[\s._#-]{0,2}"
 
 
@@ -39,15 +41,28 @@ def _shapes(vendor: str) -> re.Pattern[str] | None:
     return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(patterns)})(?![a-z0-9])", FLAGS) if patterns else None
 
 
-def maker_tokens(text: str, context: Context) -> Iterator[Token]:
-    """Codes of the makers that the text or the machine names; of others only a known code beside an alarm word."""
+def maker_tokens(text: str, context: Context, *, named: bool) -> Iterator[Token]:
+    """Codes of the makers that the text or the machine names; not `named`: known codes of others.
+
+    Those of others stand beside an alarm word, alone, or are long enough to be nothing else.
+    """
     for vendor, known in _known.items():
         pattern = _shapes(vendor)
         for match in pattern.finditer(text) if pattern else ():
             start, end = match.span()
             here, free = context.speaks_of(vendor, start, end)
             code = form_of(match[0], vendor)
-            if code is None or not (here or (free and code in known and alarm_near(text, start, end))):
+            if code is None or here is not named:
                 continue
-            family = context.at(start, end)[1] if here else None
-            yield Token(start, end, readings_of(vendor, family, code))
+            alone = match[0] == text.strip() or _TELLING.fullmatch(code)
+            if here or (free and code in known and (alone or alarm_near(text, start, end))):
+                family = context.at(start, end)[1] if here else None
+                yield Token(start, end, readings_of(vendor, family, code))
+
+
+def also_known(raw: str) -> tuple[CodeReading, ...]:
+    """What a code is at the makers that have it, for one whose spelling is another maker's too."""
+    found = ((vendor, form_of(raw, vendor)) for vendor in _known)
+    return tuple(
+        reading for vendor, code in found if code in _known[vendor] for reading in readings_of(vendor, None, code)
+    )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from retrieval.code_context import Context, vendors_in
 from retrieval.code_forms import canonical, fanuc_prefix, form_of, number_of, spellings
-from retrieval.code_makers import maker_tokens
+from retrieval.code_makers import also_known, maker_tokens
 from retrieval.code_messages import LINUXCNC_MESSAGES, message_patterns
 from retrieval.code_numbers import number_tokens
 from retrieval.code_patterns import (
@@ -187,16 +187,18 @@ def find_codes(text: str, vendor: str | None = None, family: str | None = None) 
 
     take(_message_tokens(folded, context))
     take(_display_tokens(folded, context))
-    take(maker_tokens(folded, context))
+    take(maker_tokens(folded, context, named=True))
     blanked = NOISE.sub(lambda match: BLANK * len(match[0]), context.without_names())
     blanked = _without_parts(blanked, context)
     for find in (_fanuc_tokens, _meldas_tokens, _drive_tokens):
         take(find(blanked, context))
+    take(maker_tokens(folded, context, named=False))
     take(number_tokens(blanked, context, tuple(found)))
     mentions = []
     for token in sorted(found, key=lambda token: token.start):
         start, end = index[token.start], index[token.end - 1] + 1
-        mentions.append(
-            CodeMention(raw=text[start:end], start=start, end=end, readings=token.readings, bare=token.bare)
-        )
+        readings = token.readings
+        if not token.bare and context.at(token.start, token.end)[0] is None:
+            readings = tuple(dict.fromkeys((*readings, *also_known(folded[token.start : token.end]))))
+        mentions.append(CodeMention(raw=text[start:end], start=start, end=end, readings=readings, bare=token.bare))
     return tuple(mentions)

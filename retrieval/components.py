@@ -62,6 +62,11 @@ def components_in(text: str) -> frozenset[str]:
     return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(folded))
 
 
+def is_part(word: str) -> bool:
+    """True if a text is the name of a machine part and nothing else."""
+    return any(pattern.fullmatch(word) for pattern in _PATTERNS.values())
+
+
 def off_part(asked_about: frozenset[str], spoken_of: frozenset[str]) -> bool:
     """True if a question must not be answered from an entry: they share no part, or a subject of the question's is missing."""
     return bool(asked_about) and (not asked_about & spoken_of or bool(asked_about & SUBJECTS - spoken_of))

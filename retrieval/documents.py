@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
+from retrieval.code_forms import without_grammar
 from retrieval.code_makers import use_codes
 from retrieval.database import Database
 from retrieval.errors import RetrievalError
-from retrieval.families import use_makers
+from retrieval.families import Maker, catalogue, use_makers
 from retrieval.records import KnowledgeEntry, Language
 from retrieval.store import drop_orphans, drop_units, put_entries, put_unit
 from retrieval.units import Unit, embedded_passage, unit_of_passage
@@ -116,6 +117,18 @@ class Documents:
     def at_path(self, path: str) -> StoredDocument | None:
         """The newest document that was read from a path."""
         return self._one("WHERE path = ? ORDER BY current DESC, added_at DESC", path)
+
+    def told(self, path: str) -> tuple[str | None, str | None]:
+        """(vendor, family) that a person gave for the version before.
+
+        That is the one of the path, else of the folder and the name without its version.
+        """
+        of_series = "|" + series_of(path, "", "").split("|", 2)[2]
+        before = self.at_path(path) or self._one(
+            "WHERE current AND substr(series, -length(?1)) = ?1 ORDER BY added_at DESC", of_series
+        )
+        vendor, family = json.loads(before.report).get("told") or (None, None) if before else (None, None)
+        return vendor, family
 
     def with_content(self, sha256: str) -> StoredDocument | None:
         """A current document of that content, wherever it lies."""
@@ -257,17 +270,23 @@ class Documents:
             connection.execute("INSERT OR REPLACE INTO maker VALUES (?, ?, ?)", (vendor, family, title))
 
     def use_makers(self) -> None:
-        """Make this process know the makers and codes that the documents brought."""
+        """Make this process know the makers and codes that the documents brought, as long as those are in the base."""
         with self.database.reading() as connection:
-            makers = connection.execute("SELECT vendor, family, title FROM maker ORDER BY vendor, family").fetchall()
+            rows = connection.execute(
+                "SELECT vendor, family, title, EXISTS (SELECT 1 FROM code WHERE code.vendor = maker.vendor) FROM maker"
+                " WHERE EXISTS (SELECT 1 FROM document AS d WHERE d.vendor = maker.vendor AND d.family = maker.family"
+                " AND d.current) OR EXISTS (SELECT 1 FROM code WHERE code.vendor = maker.vendor"
+                " AND code.family = maker.family) ORDER BY vendor, family"
+            ).fetchall()
+            makers = [Maker(vendor, family, title, bool(coded)) for vendor, family, title, coded in rows]
             codes: dict[str, set[str]] = {}
-            if makers:
-                marks = ",".join("?" * len(makers))
-                for vendor, code in connection.execute(
-                    f"SELECT DISTINCT vendor, code FROM code WHERE vendor IN ({marks})",  # noqa: S608
-                    [maker[0] for maker in makers],
-                ):
-                    codes.setdefault(vendor, set()).add(code)
+            vendors = without_grammar({*catalogue(), *(maker.vendor for maker in makers)})
+            marks = ",".join("?" * len(vendors))
+            for vendor, code in connection.execute(
+                f"SELECT DISTINCT vendor, code FROM code WHERE vendor IN ({marks})",  # noqa: S608
+                vendors,
+            ):
+                codes.setdefault(vendor, set()).add(code)
         use_makers(makers)
         use_codes(codes)
 

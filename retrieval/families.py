@@ -6,33 +6,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from retrieval.records import Language
 
-_makers: tuple[tuple[str, str, str], ...] = ()
+
+class Maker(NamedTuple):
+    """A maker that the catalogue lacks: vendor id, family id, the vendor's name as people write it.
+
+    `spoken`: its name in a text says whose code stands there. It does not where the base has no code of it: a "Kessler
+    spindle" stands on a machine with some other control.
+    """
+
+    vendor: str
+    family: str
+    title: str
+    spoken: bool = True
 
 
-def use_makers(makers: Sequence[tuple[str, str, str]]) -> None:
-    """Know these (vendor id, family id, title as people write it) beside those of `families.yaml`, in this process.
+_makers: tuple[Maker, ...] = ()
+
+
+def use_makers(makers: Iterable[Maker]) -> None:
+    """Know these makers beside those of `families.yaml`, in this process.
 
     They come from documents of the data home in use. A vendor may come with several families; a family id equal to the
     vendor's stands for "any of its controllers".
     """
     global _makers  # noqa: PLW0603 - the catalogue is one per process, like the file it comes from
-    if tuple(makers) != _makers:
-        _makers = tuple(makers)
+    if (wanted := tuple(makers)) != _makers:
+        _makers = wanted
         catalogue.cache_clear()
         for forget in _forgetters:
             forget()
 
 
-def makers() -> tuple[tuple[str, str, str], ...]:
+def makers() -> tuple[Maker, ...]:
     """What `use_makers` was last given, for a process that starts another."""
     return _makers
 
@@ -54,17 +68,47 @@ def slug(name: str) -> str:
 def catalogue() -> dict[str, Any]:
     """vendor id → {title, names, families → {title, models}}: the file's, then those of `use_makers`."""
     known = dict(_file())
-    for vendor, family, title in _makers:
-        entry = known.get(vendor)
+    for maker in _makers:
+        title = maker.title
+        entry = known.get(maker.vendor)
         if entry is None:
-            entry = {"title": {"en": title, "zh": title}, "names": [re.escape(title.lower())], "families": {}}
+            names = [re.escape(title.lower())] if maker.spoken and not _trade_word(title) else []
+            entry = {"title": {"en": title, "zh": title}, "names": names, "families": {}, "shop": True}
         families = dict(entry["families"])
-        if family not in families:
-            shown = title if family == vendor else f"{entry['title']['en']} {family}"
-            models = [] if family == vendor else [re.escape(family).replace("\\-", r"[\s-]?")]
-            families[family] = {"title": {"en": shown, "zh": shown}, "models": models}
-        known[vendor] = {**entry, "families": families}
+        if maker.family not in families:
+            shown = title if maker.family == maker.vendor else f"{entry['title']['en']} {maker.family}"
+            families[maker.family] = {"title": {"en": shown, "zh": shown}, "models": _models(maker, entry["names"])}
+        known[maker.vendor] = {**entry, "families": families}
     return known
+
+
+def _models(maker: Maker, names: list[str]) -> list[str]:
+    """How people write a family that the catalogue lacks: behind the maker's name, and alone where that is a model.
+
+    "25" and "spindle" alone are no model of anybody.
+    """
+    if maker.family == maker.vendor or not maker.spoken:
+        return []
+    written = re.escape(maker.family).replace("\\-", r"[\s-]?")
+    behind = [f"(?:{'|'.join(names)})[\\s_-]{{0,2}}{written}"] if names else []
+    return [*behind, *([written] if _MODEL.fullmatch(maker.family) else [])]
+
+
+_MODEL = re.compile(r"(?=.*[a-z])(?=.*\d)[a-z0-9-]{4,}")
+
+
+_COMMON = frozenset(
+    "a the cnc machine machines lathe mill router tool control controller controls alarm alarms error fault motor plc"
+    " manual maintenance shop system systems new old unknown other none"
+    " 机床 数控 系统 车床 铣床 加工中心 报警 电机 手册".split()
+)
+
+
+def _trade_word(name: str) -> bool:
+    """True for a maker's name that a question may hold without meaning a maker: "Spindle", "CNC lathe"."""
+    from retrieval.components import is_part  # noqa: PLC0415 - its patterns are needed for a shop's makers only
+
+    return all(word in _COMMON or is_part(word) for word in name.lower().split())
 
 
 @lru_cache(maxsize=1)
@@ -105,6 +149,9 @@ def resolve_vendor(name: str) -> tuple[str, str | None]:
     if vendor in known and (not family or family in known[vendor]["families"]):
         return vendor, family or None
     for vendor_id, entry in known.items():
+        called = {str(entry["title"]["en"]).lower(), vendor_id} if entry.get("shop") else set()
+        if wanted in called or slug(wanted) in called:
+            return vendor_id, None
         if wanted in {str(n).lower() for n in entry["names"]} or wanted in entry["families"]:
             return vendor_id, wanted if wanted in entry["families"] else None
     families = ", ".join(f"{v} ({'/'.join(e['families'])})" for v, e in known.items() if v != "generic")

@@ -15,7 +15,7 @@ from retrieval.disputes import tables
 from retrieval.documents import document_id
 from retrieval.errors import KnowledgeUnreadable
 from retrieval.exchange import DOCUMENT_COLUMNS, Bundle, DocumentRecord, RevisionRecord, note_fields, read, short
-from retrieval.families import makers, use_makers
+from retrieval.families import Maker, makers, use_makers
 from retrieval.notes import Note, Place, all_notes, put_note
 from retrieval.records import KnowledgeEntry
 from retrieval.store import KnowledgeStore, put_codes, put_entries, said_hash
@@ -68,7 +68,7 @@ def take_over(
         CurationError: the file is at fault, a conflict without `prefer`, or something that must not be taken over.
     """
     bundle = read(path)
-    brought = tuple((maker.vendor, maker.family, maker.title) for maker in bundle["maker"])
+    brought = tuple(Maker(maker.vendor, maker.family, maker.title) for maker in bundle["maker"])
     before = makers()
     use_makers(tuple(dict.fromkeys((*before, *brought))))
     try:

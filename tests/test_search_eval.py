@@ -182,7 +182,7 @@ class TestBase:
     def test_makers_of_the_manuals_are_forgotten(self) -> None:
         before = makers()
         with evaluation_base(None):
-            assert {"kestrel", "北辰"} <= {vendor for vendor, _, _ in makers()}
+            assert {"kestrel", "北辰"} <= {maker.vendor for maker in makers()}
         assert makers() == before
 
     def test_a_manual_that_loses_rows_is_no_base(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from retrieval.code_context import Named, families_of, names_in
 from retrieval.codes import fold
-from retrieval.families import vendor_title
+from retrieval.families import catalogue, slug, vendor_title
 from retrieval.ingest.document import Block
 from retrieval.ingest.headers import fits
 
@@ -86,6 +87,29 @@ def identify(title: str, first_blocks: Sequence[Block], name: str) -> Identity:
     return Identity(vendor, _family(vendor, families), confidence, evidence, candidates)
 
 
+# 980TDi, 25i, HNC-848, 22MA; a number alone counts in a title or a file's name only, and no year and no version does
+_MODEL = r"(?:[a-z]{1,4}-?)?\d{1,4}[a-z]{0,4}(?:-[a-z0-9]{1,4})?(?![a-z0-9.])"
+_NO_MODEL = re.compile(r"(?:v|ver|rev|r|p|page|ch|chapter|al|alm|no)-?\d+|(?:19|20)\d\d|\d{1,2}", re.IGNORECASE)
+_OPENING = 20  # blocks of the first page or two
+
+
+def model_of(vendor: str, title: str, first_blocks: Sequence[Block], name: str) -> str | None:
+    """Family id of the one model that a document of a maker outside the catalogue states behind the maker's name.
+
+    In its title, else the file's name, else its opening; None where the first of them that states any states several.
+    """
+    called = catalogue()[vendor]["names"] or [re.escape(vendor_title(vendor, "en").lower())]
+    pattern = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(called)})[\s_-]{{0,2}}(?:cnc[\s_-])?({_MODEL})", re.IGNORECASE)
+    opening = "\n".join(block.text[:200] for block in first_blocks[:_OPENING] if block.text)
+    for place, lettered in ((title, False), (re.sub(r"[_/\\]+", " ", PurePath(name).stem), False), (opening, True)):
+        found = {slug(match[1]) for match in pattern.finditer(fold(place)[0]) if not _NO_MODEL.fullmatch(match[1])}
+        if lettered:
+            found = {model for model in found if re.search("[a-z]", model)}
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
 def _texts(title: str, blocks: Sequence[Block], name: str) -> Iterator[tuple[str, str]]:
     yield "name", re.sub(r"[_/\\]+", " ", name)
     yield "title", title
@@ -110,13 +134,16 @@ def _with_families(vendor: str, families: Counter[tuple[str, str]]) -> list[str]
 
 
 def _family(vendor: str, families: Counter[tuple[str, str]]) -> str | None:
-    known = families_of(vendor)
-    if len(known) == 1:
-        return known[0]
     own = [(family, weight) for (v, family), weight in families.most_common() if v == vendor]
     if not own or (len(own) > 1 and own[0][1] < _AHEAD * own[1][1]):
-        return None
+        return only_family(vendor)
     return own[0][0]
+
+
+def only_family(vendor: str) -> str | None:
+    """The family of a vendor that has one, or the one that stands for any of its controllers; else None."""
+    known = families_of(vendor)
+    return known[0] if len(known) == 1 else vendor if vendor in known else None
 
 
 def _confirmed(blocks: Sequence[Block], vendor: str) -> bool:

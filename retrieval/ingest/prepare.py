@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from retrieval.documents import Chunk
-from retrieval.families import use_makers
+from retrieval.families import Maker, catalogue, makers, use_makers, vendor_title
 from retrieval.ingest.document import Block
 from retrieval.records import Bilingual, Item, KnowledgeEntry
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from retrieval.ingest.rows import AlarmRow
 
 # Grows when the same file would be read differently: documents read by an older one are read again.
-FORMAT = 1
+FORMAT = 2
 # Blocks that are looked at to see whose controller a document speaks of: about its first twenty pages.
 FIRST_BLOCKS = 300
 MAX_PROBLEMS = 40
@@ -66,7 +66,7 @@ def prepare(
     document_id: str,
     vendor: str | None,
     family: str | None,
-    makers: Sequence[tuple[str, str, str]],
+    makers: Sequence[Maker],
     screen: Screen | None,
 ) -> Prepared:
     """Read one file.
@@ -83,7 +83,7 @@ def prepare(
     Raises:
         DocumentUnreadable: names the file, the reason and the next step.
     """
-    use_makers(makers)
+    use_makers(maker._replace(spoken=True) for maker in makers)  # whose document it is, its name does say
     made = _read(path, name, document_id, (vendor, family), screen)
     if vendor is None and made.misfits > len(made.entries):
         # it only speaks of that maker: a code under the wrong one would be an answer for another machine
@@ -172,17 +172,39 @@ def _whose(
     made: Prepared, first: Sequence[Block], name: str, vendor: str | None, family: str | None
 ) -> tuple[str | None, str | None]:
     """(vendor, family) that a person gave, else those that the document states."""
-    from retrieval.ingest.identify import identify  # noqa: PLC0415
+    from retrieval.ingest.identify import identify, only_family  # noqa: PLC0415
 
     if vendor is not None and family is not None:
-        return vendor, family
+        return vendor, (_model_in(made, first, name, vendor) or family) if family == vendor else family
     identity = identify(made.title, first, name)
     made.candidates = tuple(identity.candidates)
     if vendor is None:
-        return identity.vendor, identity.family
+        family = identity.family
+        if identity.vendor and family in (None, identity.vendor):
+            family = _model_in(made, first, name, identity.vendor) or family
+        return identity.vendor, family
     if identity.vendor not in (None, vendor):
         made.problems.append(f"{name} names {identity.vendor}; its rows are taken as {vendor}'s, as you said.")
-    return vendor, identity.family if identity.vendor == vendor else family
+    family = identity.family if identity.vendor == vendor else only_family(vendor)
+    if family in (None, vendor):
+        family = _model_in(made, first, name, vendor) or family
+    return vendor, family
+
+
+def _model_in(made: Prepared, first: Sequence[Block], name: str, vendor: str) -> str | None:
+    """The family that a document states of a maker whose families the catalogue does not list.
+
+    Each numbers its alarms in its own way: a row of a GSK 25i is no answer for a 980TDi.
+    """
+    from retrieval.ingest.identify import model_of  # noqa: PLC0415
+
+    known = catalogue()[vendor]
+    if not known.get("shop") and vendor not in known["families"]:
+        return None
+    family = model_of(vendor, made.title, first, name)
+    if family and family not in known["families"]:
+        use_makers((*makers(), Maker(vendor, family, vendor_title(vendor, "en"))))
+    return family
 
 
 def _shortened(problems: Sequence[str]) -> list[str]:

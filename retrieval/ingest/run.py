@@ -10,13 +10,13 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from retrieval.disputes import find_disputes
 from retrieval.documents import Documents, StoredDocument, document_id, now, series_of, version_in
-from retrieval.families import catalogue, makers, resolve_vendor, slug, use_makers
+from retrieval.families import Maker, catalogue, makers, resolve_vendor, slug, use_makers, vendor_title
 from retrieval.ingest.document import DocumentUnreadable
 from retrieval.ingest.prepare import FORMAT, Prepared, Screen
 from retrieval.ingest.report import FileReport, IngestReport, Status, failed
@@ -35,10 +35,10 @@ _Hints = tuple[str | None, str | None]
 class Options:
     """How to ingest.
 
-    `vendor` and `family` say whose controller the documents speak of, in free text; without them each document's own
-    words decide. `screen` gives the reason why a text must not be taken over, or "" (a function that worker processes
-    can import). `dry_run` reads and reports, and stores nothing. `prune` takes out documents whose file is gone from
-    the folders given. `workers` see `retrieval.ingest.workers.Readers`.
+    `vendor` and `family` say whose controller the documents speak of, in free text; without them what was said of the
+    version before, else each document's own words decide. `screen` gives the reason why a text must not be taken over,
+    or "" (a function that worker processes can import). `dry_run` reads and reports, and stores nothing. `prune` takes
+    out documents whose file is gone from the folders given. `workers` see `retrieval.ingest.workers.Readers`.
     """
 
     vendor: str | None = None
@@ -51,9 +51,12 @@ class Options:
 
 @dataclass(frozen=True)
 class _Task:
+    """A file to read. `told` is the maker as a person gave it, now or for the version before."""
+
     file: SourceFile
     sha256: str
     before: StoredDocument | None
+    told: _Hints
 
 
 def ingest(
@@ -98,7 +101,7 @@ def ingest(
                 first[known.sha256] = file
                 tasks.append(known)
         done = len(files) - len(tasks)
-        for made in _stored(tasks, documents, hints, chosen, ask_maker):
+        for made in _stored(tasks, documents, chosen, ask_maker):
             done += 1
             report.files.append(made)
             if progress:
@@ -116,18 +119,19 @@ def ingest(
 
 
 def _stored(
-    tasks: Sequence[_Task], documents: Documents, hints: _Hints, options: Options, ask_maker: AskMaker | None
+    tasks: Sequence[_Task], documents: Documents, options: Options, ask_maker: AskMaker | None
 ) -> Iterator[FileReport]:
     size = sum(task.file.path.stat().st_size for task in tasks if task.file.path.exists())
     with Readers(options.workers, size, len(tasks)) as readers:
         begun = time.monotonic()
         answers: dict[tuple[str, ...], _Hints | None] = {}
-        for task, found in zip(tasks, readers.read(_job(t, hints, options) for t in tasks), strict=True):
-            result = found
+        for planned, found in zip(tasks, readers.read(_job(task, options) for task in tasks), strict=True):
+            task, result = planned, found
             if isinstance(result, Prepared) and result.unclear and ask_maker is not None:
                 told = _told(task, result, documents, options, ask_maker, answers)
                 if told is not None:
-                    result = next(readers.read([_job(task, told, options)]))
+                    task = replace(task, told=told)
+                    result = next(readers.read([_job(task, options)]))
             made = _finished(result, task, documents, readers, options)
             made.seconds, begun = round(time.monotonic() - begun, 3), time.monotonic()
             yield made
@@ -156,13 +160,15 @@ def _finished(
         return failed(task.file.name, found)
     if options.dry_run:
         return _reported(found, task.file, "would_update" if task.before else "would_add", "")
+    if found.family:
+        _remember(found.vendor, found.family, vendor_title(found.vendor, "en"), documents, options)
     return _store(found, task, documents, readers)
 
 
-def _job(task: _Task, hints: _Hints, options: Options) -> Job:
+def _job(task: _Task, options: Options) -> Job:
     file = task.file
     name = document_id(file.stored_as, task.sha256)
-    return Job(str(file.path), file.name, name, *hints, makers(), options.screen)
+    return Job(str(file.path), file.name, name, *task.told, makers(), options.screen)
 
 
 def _maker(vendor: str | None, family: str | None, documents: Documents, options: Options) -> _Hints:
@@ -182,11 +188,18 @@ def _maker(vendor: str | None, family: str | None, documents: Documents, options
         family_id = vendor_id
     if not vendor_id or (family and not family_id):
         raise DocumentUnreadable(f"{vendor!r} {family or ''} has no letter or digit.", "give the maker's name.")
-    if family_id and family_id not in catalogue().get(vendor_id, {}).get("families", {}):
-        if not options.dry_run:
-            documents.add_maker(vendor_id, family_id, title)
-        use_makers((*makers(), (vendor_id, family_id, title)))
+    if family_id:
+        _remember(vendor_id, family_id, title, documents, options)
     return vendor_id, family_id
+
+
+def _remember(vendor: str, family: str, title: str, documents: Documents, options: Options) -> None:
+    """Know a maker or a family that the catalogue lacks, from now on."""
+    if family in catalogue().get(vendor, {}).get("families", {}):
+        return
+    if not options.dry_run:
+        documents.add_maker(vendor, family, title)
+    use_makers((*makers(), Maker(vendor, family, title)))
 
 
 def _family_in(vendor: str, family: str) -> str | None:
@@ -209,6 +222,7 @@ def _known(file: SourceFile, documents: Documents, hints: _Hints) -> FileReport 
     except OSError as error:
         return failed(file.name, error)
     before = documents.at_path(file.stored_as)
+    told = hints if hints[0] else documents.told(file.stored_as)
     if before is not None and before.sha256 == sha256 and _same_maker(before, hints) and _read_by_this(before):
         return FileReport(file.name, "unchanged", before.id, before.vendor, before.family, before.pages)
     twin = documents.with_content(sha256)
@@ -217,11 +231,14 @@ def _known(file: SourceFile, documents: Documents, hints: _Hints) -> FileReport 
             note = f"The same content as {twin.path}, which is in the base."
             return FileReport(file.name, "duplicate", twin.id, twin.vendor, twin.family, problems=(note,))
         documents.remove(twin)  # the file was moved
-    return _Task(file, sha256, before)
+    return _Task(file, sha256, before, told)
 
 
 def _same_maker(document: StoredDocument, hints: _Hints) -> bool:
-    return all(h is None or h == v for h, v in zip(hints, (document.vendor, document.family), strict=True))
+    vendor, family = hints
+    if vendor is not None and vendor == family:  # any controller of a maker that the catalogue lacks
+        family = None
+    return vendor in (None, document.vendor) and family in (None, document.family)
 
 
 def _read_by_this(document: StoredDocument) -> bool:
@@ -230,7 +247,7 @@ def _read_by_this(document: StoredDocument) -> bool:
 
 def _store(found: Prepared, task: _Task, documents: Documents, readers: Readers) -> FileReport:
     file = task.file
-    said = {"format": FORMAT, "problems": found.problems, "withheld": found.withheld}
+    said = {"format": FORMAT, "problems": found.problems, "withheld": found.withheld, "told": task.told}
     document = StoredDocument(
         id=document_id(file.stored_as, task.sha256),
         name=file.name,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrieval.errors import RetrievalError
-from retrieval.families import makers, use_makers
+from retrieval.families import Maker, makers, use_makers
 from retrieval.ingest.document import DocumentUnreadable
 from retrieval.ingest.prepare import Prepared, Screen, prepare
 
@@ -34,7 +34,7 @@ class Job:
     document_id: str
     vendor: str | None
     family: str | None
-    makers: tuple[tuple[str, str, str], ...]
+    makers: tuple[Maker, ...]
     screen: Screen | None
 
 
