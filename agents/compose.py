@@ -257,7 +257,9 @@ def _block(
     for section in sections:
         if section.name == "documents":
             sources = (entry, *(entries[item.entry_id] for item in section.items))
-            lines.append(quotes_text(section, entries, language, disputed=any(s.status == "disputed" for s in sources)))
+            disputed = any(source.status == "disputed" for source in sources)
+            stops = entry.stop_or_run == "stop_now" and entry.kind in ("alarm", "guide")
+            lines.append(quotes_text(section, entries, language, disputed=disputed, stops=stops))
         else:
             lines.append(section_text(entry, section, language, numbers))
     if finding.intent == "follow_up" and not any(s.name == "next_check" for s in sections):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agents.detect import Instruction
 from agents.state import Conversation
 from agents.wording import say
@@ -12,32 +14,37 @@ from retrieval.search import GENERIC, Searcher
 
 RELAXED: tuple[EntryKind, ...] = ("guide", "procedure")
 PASSAGES: tuple[EntryKind, ...] = ("passage",)
+# An alarm this near to a question without a code has its own message in it, as pasted from a display.
+PASTED = 0.9
 
 
 class Brought(Record):
     """What a retrieval brought.
 
-    `alarms` are entries to name as codes to look for, never to answer from; `passages` are quoted from the shop's own
-    documents, beside an entry or where there is none. `words` are the shop words that were looked for by their
-    standard terms too, a line each.
+    `alarms` are entries to name as codes to look for, never to answer from; `pasted` those of any maker whose own words
+    the question holds. `passages` are quoted from the shop's own documents, beside an entry or where there is none.
+    `words` are the shop words that were looked for by their standard terms too, a line each.
     """
 
     hits: tuple[Evidence, ...] = ()
     alarms: tuple[Evidence, ...] = ()
+    pasted: tuple[Evidence, ...] = ()
     passages: tuple[Evidence, ...] = ()
     words: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
 
 
-def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, relaxed: bool) -> Brought:
+def bring(
+    instruction: Instruction, searcher: Searcher, talk: Conversation, relaxed: bool, *, quotes: bool = True
+) -> Brought:
     """Candidates for one part. A code or a named parameter is looked up exactly and nothing else is searched.
 
     `relaxed` widens the kinds: used once, when the first search found nothing. What is made for one maker is never
-    handed out for another, nor where the maker is not known.
+    handed out for another, nor where the maker is not known. Without `quotes` a code brings its rows alone.
     """
     if instruction.mention is not None:
         rows = rows_of_code(instruction, searcher)
-        return Brought(hits=rows, passages=() if rows else passages_on_code(instruction, searcher))
+        return Brought(hits=rows, passages=passages_on_code(instruction, searcher, rows) if quotes else ())
     if instruction.intent == "follow_up" and talk.entry_id is not None:
         hit = Evidence(entry_id=talk.entry_id, similarity=1.0, matched_by=("exact",), fault_code=talk.fault_code)
         return Brought(hits=(hit,))
@@ -56,11 +63,16 @@ def bring(instruction: Instruction, searcher: Searcher, talk: Conversation, rela
     whose = instruction.vendor or (None if "alarm" in kinds else GENERIC)
     hits = searcher.search(instruction.text, kinds=kinds, vendor=whose)
     alarms: tuple[Evidence, ...] = ()
-    if instruction.intent in ("symptom", "other") and instruction.vendor:
-        alarms = searcher.search(instruction.text, kinds=alarm, vendor=instruction.vendor, count=3)
+    pasted: tuple[Evidence, ...] = ()
+    if instruction.intent in ("symptom", "other"):
+        likely = searcher.search(instruction.text, kinds=alarm, vendor=instruction.vendor, count=3)
+        alarms = likely if instruction.vendor else ()
+        pasted = tuple(hit for hit in likely if hit.similarity >= PASTED and not hit.off_part)
     passages = searcher.search(instruction.text, kinds=PASSAGES, vendor=instruction.vendor, count=3)
     words = tuple(searcher.expansion(instruction.text).shown())
-    return Brought(hits=hits, alarms=alarms, passages=passages, words=words, degraded=searcher.degraded)
+    return Brought(
+        hits=hits, alarms=alarms, pasted=pasted, passages=passages, words=words, degraded=searcher.degraded
+    )
 
 
 def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:
@@ -81,13 +93,19 @@ def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence
     return tuple(found.values())
 
 
-def passages_on_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:
-    """Passages of the shop's documents that hold the very code, for one that no row has."""
+def passages_on_code(
+    instruction: Instruction, searcher: Searcher, rows: Sequence[Evidence] = ()
+) -> tuple[Evidence, ...]:
+    """Passages of the shop's documents that hold the very code: work orders beside its entry, or all there is on it."""
     mention = instruction.mention
-    vendor = instruction.vendor or (mention.readings[0].vendor if mention else None)
-    if mention is None or vendor is None:
+    if mention is None:
         return ()
-    return searcher.holding(mention.readings[0].code, kinds=PASSAGES, vendor=vendor, count=2)
+    key = next((row.fault_code for row in rows if row.fault_code is not None), None)
+    code = key.code if key else mention.readings[0].code
+    vendor = instruction.vendor or (key.vendor if key else mention.readings[0].vendor)
+    if vendor is None:
+        return ()
+    return searcher.holding(code, kinds=PASSAGES, vendor=vendor, count=2)
 
 
 def code_label(instruction: Instruction) -> str:

@@ -114,7 +114,8 @@ def _judge_code(instruction: Instruction, brought: Brought) -> tuple[Status, dic
         return "ambiguous", {"candidates": _one_per_code(rows)}
     if _meanings(fits) > 1:
         return "ambiguous", {"candidates": _one_per_code(fits)}
-    return "enough", {"evidence": tuple({row.entry_id: row for row in reversed(fits)}.values())[::-1]}
+    one_each = tuple({row.entry_id: row for row in reversed(fits)}.values())[::-1]
+    return "enough", {"evidence": (*one_each, *brought.passages)}
 
 
 def _one_per_code(rows: Sequence[Evidence]) -> tuple[Evidence, ...]:
@@ -177,16 +178,17 @@ def _margin(instruction: Instruction, hit: Evidence) -> float:
 def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, dict[str, Any]]:
     """The best-ranked entry over the threshold that speaks of the parts asked about, and what is close behind it."""
     text = instruction.text
-    on_topic = about_a_machine(text) or bool(components_in(text) or vendors_in(text))
+    on_topic = about_a_machine(text) or bool(components_in(text) or vendors_in(text) or brought.pasted)
     needed = MIN_SIMILARITY if on_topic else MIN_SIMILARITY + OFF_TOPIC_MARGIN
-    if _says_too_little(text) or _UNREAD_CODE.search(fold(text)[0]):
+    if (_says_too_little(text) and not brought.pasted) or _UNREAD_CODE.search(fold(text)[0]):
         return ("too_little" if on_topic or has_symptom(text) else "out_of_scope"), {}
     passing = [hit for hit in brought.hits if hit.similarity >= needed + _margin(instruction, hit) and not hit.off_part]
     quotes = tuple(hit for hit in brought.passages if hit.similarity >= needed and not hit.off_part)
     if not passing and quotes:
         return "enough", {"evidence": quotes}
     if not passing:
-        alarms = tuple(hit for hit in brought.alarms if hit.similarity >= needed and not hit.off_part)
+        fitting = (hit for hit in brought.alarms if hit.similarity >= needed and not hit.off_part)
+        alarms = tuple({hit.entry_id: hit for hit in (*brought.pasted, *fitting)}.values())
         return ("nothing", {"near": alarms[:MAX_RELATED]}) if on_topic else ("out_of_scope", {})
     best = passing[0]
     near = [
@@ -195,4 +197,5 @@ def _judge_search(instruction: Instruction, brought: Brought) -> tuple[Status, d
         if hit.similarity >= max(needed, best.similarity - NEAR_MARGIN) and not hit.off_part
     ]
     quotes = tuple(quote for quote in quotes if quote.similarity >= best.similarity - QUOTE_MARGIN)
-    return "enough", {"evidence": (best, *quotes[:MAX_QUOTES]), "near": tuple(near[:MAX_RELATED])}
+    named = {hit.entry_id: hit for hit in (*brought.pasted[:1], *near)}
+    return "enough", {"evidence": (best, *quotes[:MAX_QUOTES]), "near": tuple(named.values())[:MAX_RELATED]}

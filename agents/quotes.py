@@ -26,7 +26,13 @@ def quoted(entry: KnowledgeEntry, number: int, language: Language) -> tuple[Cite
         ids += [item.id for item in entry.items if item.kind in _KINDS]
     lines = [(item_id, render(entry, item_id, language)) for item_id in ids[:MAX_LINES]]
     return tuple(
-        CitedItem(text=text, entry_id=entry.id, item_id=item_id, citation=number, to_be_confirmed=True)
+        CitedItem(
+            text=text,
+            entry_id=entry.id,
+            item_id=item_id,
+            citation=number,
+            to_be_confirmed=entry.status != "verified",
+        )
         for item_id, text in lines
         if text
     )
@@ -38,12 +44,22 @@ def section_of(items: Sequence[CitedItem], language: Language) -> Section:
 
 
 def quotes_text(
-    section: Section, entries: dict[str, KnowledgeEntry], language: Language, disputed: bool = False
+    section: Section, entries: dict[str, KnowledgeEntry], language: Language, *, disputed: bool, stops: bool
 ) -> str:
-    """The section for a terminal: per source its name and place, then its words."""
+    """The section for a terminal: per source its name and place, then its words, what it advises marked as unconfirmed.
+
+    Args:
+        section: of quotes.
+        entries: by id.
+        language: of the answer.
+        disputed: the sources contradict each other.
+        stops: what leads the answer says stop now: nothing that is quoted takes that back.
+    """
     lines = [f"\n## {section.heading}"]
     if disputed:
         lines.append(f"!! {say('sources_differ', language)}")
+    if stops:
+        lines.append(f"!! {say('stop_holds', language)}")
     shown = ""
     for cited in section.items:
         entry = entries[cited.entry_id]
@@ -53,5 +69,6 @@ def quotes_text(
             lines.append(f"{source.title}, {source.place}:")
         item = entry.item(cited.item_id)
         label = f"{say(f'item_{item.kind}', language)}: " if item else ""
-        lines.append(f"- {label}{cited.text} [{cited.citation}]")
+        confirm = f" ({say('to_be_confirmed', language)})" if item and entry.status != "verified" else ""
+        lines.append(f"- {label}{cited.text}{confirm} [{cited.citation}]")
     return "\n".join(lines)

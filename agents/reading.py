@@ -118,7 +118,7 @@ def certain_words(reading: Reading, searcher: Searcher) -> str:
     if len(parts) != 1 or parts[0].mention is None or classify(reading.question, has_code=True) != "alarm":
         return ""
     instruction = detect(parts[0], "alarm", reading.question, reading.vendor, reading.family)
-    brought = bring(instruction, searcher, Conversation(), relaxed=False)
+    brought = bring(instruction, searcher, Conversation(), relaxed=False, quotes=False)
     finding = judge_part(instruction, brought, (), relaxed=False, chosen=reading.chosen)
     entry = searcher.store.entry(finding.evidence[0].entry_id) if finding.status == "enough" else None
     return first_words(entry, finding.evidence[0].fault_code, reading.language) if entry is not None else ""

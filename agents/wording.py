@@ -22,6 +22,10 @@ _TEXT: dict[str, tuple[str, str]] = {
     "next_check": ("Next check", "下一项检查"),
     "related": ("Also possible", "也可能是"),
     "documents": ("From your documents", "来自贵厂资料"),
+    "stop_holds": (
+        "The stop above holds, whatever these say about running on.",
+        "上面的停机要求始终有效，以下资料中关于继续运行的说法不能取代它。",
+    ),
     "sources_differ": (
         "These sources say different things about this code. Compare them with the machine before you act.",
         "这些来源对该代码的说法不同。请先与机床实际情况对照再处理。",

@@ -193,14 +193,17 @@ class Searcher:
     def holding(
         self, code: str, *, kinds: Collection[EntryKind], vendor: str | None, count: int
     ) -> tuple[Evidence, ...]:
-        """Entries or passages in whose text the very code stands: similarity 1.0, the ones most about it first."""
-        table, _ = self.ready()
-        allowed = table.view(kinds, vendor).owners
+        """Entries or passages in whose text the very code stands: similarity 1.0, the ones most about it first.
+
+        A plain number counts where it stands as an alarm's. Passages have their words from the ingest on: they need
+        neither vectors nor the table of units.
+        """
+        if set(kinds) != {"passage"}:
+            self.ready()
         with self.store.database.reading() as connection:
-            units = Words(connection, len(table.units)).ranking(code_tokens(code)[:1], allowed, kinds, vendor)
+            owners = Words(connection, 0).holding_whole(code_tokens(code)[code.isdigit()], kinds, vendor, count)
         return tuple(
-            Evidence(entry_id=allowed[unit], similarity=1.0, matched_by=("keyword",), rank_score=1.0)
-            for unit in units[:count]
+            Evidence(entry_id=owner, similarity=1.0, matched_by=("keyword",), rank_score=1.0) for owner in owners
         )
 
     def search(
@@ -323,6 +326,18 @@ class Words:
         """Number of units that hold a token."""
         row = self._connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (token,)).fetchone()
         return int(row[0]) if row else 0
+
+    def holding_whole(self, token: str, kinds: Collection[str], vendor: str | None, count: int) -> list[str]:
+        """Owners of the units that hold one token, the shortest that say it most often first."""
+        marks = ",".join("?" * len(kinds))
+        of_vendor = "" if vendor is None else "AND unit.vendor IN (?, ?)"
+        quoted = token.replace('"', '""')
+        rows = self._connection.execute(
+            "SELECT unit.owner FROM words JOIN unit ON unit.id = words.rowid WHERE words MATCH ?"  # noqa: S608
+            f" AND unit.kind IN ({marks}) {of_vendor} ORDER BY bm25(words), unit.id LIMIT ?",
+            (f'"{quoted}"', *kinds, *(() if vendor is None else (vendor, GENERIC)), count),
+        )
+        return [row[0] for row in rows]
 
     def ranking(
         self, tokens: Sequence[str], allowed: Collection[int], kinds: Collection[str], vendor: str | None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,17 @@ from agents.plan import Plan, PlanError, Planner, PlanStep, RulePlanner, SubQues
 from agents.run import run
 from agents.state import Cancelled, Context, Conversation, State
 from agents.trace import new_id
+from agents.wording import say
 from models.engine import EngineError
 from models.writer import Writer, WriterOutput, WriterTask
-from retrieval.records import Answer, Evidence
+from retrieval.base import starter_folder
+from retrieval.code_makers import use_codes
+from retrieval.embed import HashingEmbedder
+from retrieval.families import use_makers
+from retrieval.ingest.run import Options, ingest
+from retrieval.records import Answer, Evidence, Language
 from retrieval.search import Searcher
+from retrieval.store import KnowledgeStore
 
 
 def ask(
@@ -380,3 +388,61 @@ def test_a_symptom_that_no_guide_answers_names_alarms_that_may_stand_on_the_disp
     assert answer.kind == "refuse" and answer.refusal is not None and answer.refusal.reason == "no_evidence"
     assert answer.refusal.look_for and all(line in answer.text for line in answer.refusal.look_for)
     assert not answer.sections, "named, never advised from"
+
+
+@pytest.fixture
+def shop(home: Path, tmp_path: Path) -> Iterator[Searcher]:
+    """The starter base, work orders, and two lists of alarms: one of the base's own code, one of another maker."""
+    head = "| Code | Message | Cause | Remedy |\n|---|---|---|---|\n"
+    lists = {
+        "fanuc.md": "# FANUC 0i-MF alarms\n\n" + head + "".join(
+            f"| SV040{n} | V READY OFF {n} | loose plug | you may continue running until the break |\n" for n in (1, 2, 3)
+        ),
+        "syntec.md": "# Syntec 22MA alarms\n\n" + head + "".join(
+            f"| OP-01{n} | {text} | overload | reset it |\n"
+            for n, text in enumerate(("Coolant pump thermal relay tripped", "Wipers worn", "Tank empty"))
+        ),
+    }
+    for name, text in lists.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    orders = "date,machine,what happened,what was done\n2025-03-02,lathe 3,SV0401 after e-stop,contactor KM2 replaced\n"
+    (tmp_path / "orders.csv").write_text(orders + "2025-03-03,lathe 3,401 parts made,none\n2025-03-04,mill 2,alarm 175 twice,oil topped up\n2025-03-05,mill 2,175 holes,none\n", encoding="utf-8")
+    store = KnowledgeStore(home)
+    store.sync(starter_folder())
+    ingest([tmp_path], store, Options(workers=0))
+    yield Searcher(home, store, HashingEmbedder())
+    use_makers(())
+    use_codes({})
+
+
+@pytest.mark.parametrize("question", ["FANUC SV0401", "发那科 401号报警"])
+def test_work_orders_on_the_very_code_are_quoted_beside_its_entry(shop: Searcher, question: str) -> None:
+    answer, _ = ask(shop, question, vendor="fanuc", family="30i")
+    (section,) = (s for s in answer.sections if s.name == "documents")
+    assert any("KM2" in item.text for item in section.items)
+    assert not any("parts made" in item.text for item in section.items), "a plain number is no code"
+
+
+def test_a_number_stands_for_an_alarm_only_as_one(shop: Searcher) -> None:
+    answer, _ = ask(shop, "Haas alarm 175", vendor="haas")
+    (section,) = (s for s in answer.sections if s.name == "documents")
+    assert ["oil topped up" in item.text for item in section.items] == [True]
+
+
+@pytest.mark.parametrize(("question", "language"), [("FANUC SV0401", "en"), ("发那科 SV0401 报警", "zh")])
+def test_what_a_document_says_of_running_on_does_not_lift_a_stop(
+    shop: Searcher, question: str, language: Language
+) -> None:
+    answer, _ = ask(shop, question)
+    quotes = answer.text[answer.text.index(say("documents", language)) :]
+    assert answer.text.index(say("stop_now", language)[:8]) < answer.text.index(quotes)
+    assert say("stop_holds", language) in quotes
+    advice = next(line for line in quotes.splitlines() if "continue running" in line)
+    assert say("to_be_confirmed", language) in advice
+
+
+@pytest.mark.parametrize("question", ["Coolant pump thermal relay tripped", "display: coolant pump thermal relay tripped"])
+def test_an_alarms_own_message_names_the_alarm(shop: Searcher, question: str) -> None:
+    answer, _ = ask(shop, question)
+    assert "OP011" in answer.text or "OP010" in answer.text
+    assert answer.codes == (), "named, not answered from"
