@@ -348,8 +348,13 @@ def _refusal(finding: Finding, store: KnowledgeStore, language: Language) -> tup
     codes = tuple(_to_look_for(entry, language) for entry in store.entries(hit.entry_id for hit in finding.near))
     lines = [first, *(f"{say('searched', language)}: {line}" for line in searched)]
     lines += [f"{say('look_for', language)}: {line}" for line in codes]
+    withheld = tuple(
+        say("withheld_row", language, document=row.document, place=row.place, label=row.code)
+        for row in finding.withheld
+    )
+    lines += withheld
     reason = cast(Any, _REASONS[status])
-    refusal = Refusal(reason=reason, searched=searched, look_for=codes, next_step=next_step)
+    refusal = Refusal(reason=reason, searched=searched, look_for=codes, withheld=withheld, next_step=next_step)
     return refusal, "\n".join([*lines, next_step])
 
 

@@ -11,6 +11,7 @@ from retrieval.codes import number_of
 from retrieval.families import vendor_title
 from retrieval.records import EntryKind, Evidence, Language, Record
 from retrieval.search import GENERIC, Searcher
+from retrieval.withheld import WithheldRow, withheld_rows
 
 RELAXED: tuple[EntryKind, ...] = ("guide", "procedure")
 PASSAGES: tuple[EntryKind, ...] = ("passage",)
@@ -23,13 +24,15 @@ class Brought(Record):
 
     `alarms` are entries to name as codes to look for, never to answer from; `pasted` those of any maker whose own words
     the question holds. `passages` are quoted from the shop's own documents, beside an entry or where there is none.
-    `words` are the shop words that were looked for by their standard terms too, a line each.
+    `withheld` are rows on a code that has no other. `words` are the shop words that were looked for by their standard
+    terms too, a line each.
     """
 
     hits: tuple[Evidence, ...] = ()
     alarms: tuple[Evidence, ...] = ()
     pasted: tuple[Evidence, ...] = ()
     passages: tuple[Evidence, ...] = ()
+    withheld: tuple[WithheldRow, ...] = ()
     words: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
 
@@ -44,7 +47,9 @@ def bring(
     """
     if instruction.mention is not None:
         rows = rows_of_code(instruction, searcher)
-        return Brought(hits=rows, passages=passages_on_code(instruction, searcher, rows) if quotes else ())
+        passages = passages_on_code(instruction, searcher, rows) if quotes else ()
+        withheld = () if rows or passages else _withheld(instruction, searcher)
+        return Brought(hits=rows, passages=passages, withheld=withheld)
     if instruction.intent == "follow_up" and talk.entry_id is not None:
         hit = Evidence(entry_id=talk.entry_id, similarity=1.0, matched_by=("exact",), fault_code=talk.fault_code)
         return Brought(hits=(hit,))
@@ -91,6 +96,13 @@ def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence
         for row in rows:
             found.setdefault((row.entry_id, str(row.fault_code)), row)
     return tuple(found.values())
+
+
+def _withheld(instruction: Instruction, searcher: Searcher) -> tuple[WithheldRow, ...]:
+    mention = instruction.mention
+    if mention is None:
+        return ()
+    return withheld_rows(searcher.store, mention.readings, instruction.vendor, bare=mention.bare)
 
 
 def passages_on_code(

@@ -20,6 +20,7 @@ from retrieval.families import on_one_machine
 from retrieval.records import Evidence, Intent, Record
 from retrieval.search import MIN_SIMILARITY
 from retrieval.tokens import tokenize
+from retrieval.withheld import WithheldRow
 
 Status = Literal["enough", "nothing", "unknown_code", "unknown_parameter", "ambiguous", "too_little", "out_of_scope"]
 # An entry this close behind the best one may be what was meant: it is named, not merged in.
@@ -60,6 +61,7 @@ class Finding(Record):
     candidates: tuple[Evidence, ...] = ()
     near: tuple[Evidence, ...] = ()
     searched: tuple[str, ...] = ()
+    withheld: tuple[WithheldRow, ...] = ()
     relaxed: bool = False
 
 
@@ -89,6 +91,7 @@ def judge_part(
         vendor=_vendor(instruction),
         family=instruction.family,
         searched=searched,
+        withheld=brought.withheld,
         relaxed=relaxed,
         **found,
     )

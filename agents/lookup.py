@@ -8,6 +8,7 @@ from agents.render import as_section, cause_numbers, heading, section_ids, secti
 from retrieval.codes import find_codes, number_of
 from retrieval.records import Citation, FaultCode, KnowledgeEntry, Language
 from retrieval.search import Searcher
+from retrieval.withheld import WithheldRow, withheld_rows
 
 _NUMBER = re.compile(r"\s*(?:parameter|参数)?\s*(?:no\.?)?\s*(\d{1,6})\s*", re.IGNORECASE)
 
@@ -37,6 +38,17 @@ def entries_for_code(
                 found.setdefault(row.entry_id, row.fault_code)
     entries = {e.id: e for e in searcher.store.entries(found)}
     return tuple((key, entries[entry_id]) for entry_id, key in found.items() if entry_id in entries)
+
+
+def withheld_for_code(
+    searcher: Searcher, text: str, vendor: str | None, family: str | None
+) -> tuple[WithheldRow, ...]:
+    """Rows of the shop's documents on a code that are kept out of answers."""
+    mentions = find_codes(text, vendor=vendor, family=family) or find_codes(
+        f"alarm {text}", vendor=vendor, family=family
+    )
+    rows = (withheld_rows(searcher.store, m.readings, vendor, bare=m.bare) for m in mentions)
+    return tuple(dict.fromkeys(row for found in rows for row in found))
 
 
 def entry_text(entry: KnowledgeEntry, key: FaultCode | None, language: Language) -> str:

@@ -17,6 +17,7 @@ from agents.render import first_words
 from agents.safety import Screen, screen
 from agents.state import Conversation, State
 from retrieval.codes import find_codes, fold, vendors_in
+from retrieval.families import vendor_title
 from retrieval.records import Language, Record
 from retrieval.search import Searcher
 from retrieval.tokens import has_chinese
@@ -71,8 +72,8 @@ def _take_up(
     """A short reply to "which controller?" takes up the open question: by number, or by the controller's name."""
     if not talk.pending_candidates or find_codes(reply):
         return reply, vendor, family, None
-    named = vendors_in(reply)
     text = reply.strip().rstrip(".。)）")
+    named = vendors_in(reply) or _called(talk, text)
     if text.isdigit():
         if not 1 <= int(text) <= len(talk.pending_candidates):
             return talk.pending_question, vendor, family, None  # no such choice: ask again
@@ -89,6 +90,16 @@ def _take_up(
     else:
         return reply, vendor, family, None
     return talk.pending_question, code.vendor, code.family, entry_id
+
+
+def _called(talk: Conversation, reply: str) -> tuple[tuple[str, str | None], ...]:
+    """The vendor among the candidates that the reply is the very name of: alone, "Delta" means that maker."""
+    said = reply.casefold()
+    titles: dict[str, str] = {}
+    for code, _ in talk.pending_candidates:
+        titles |= {vendor_title(code.vendor, language).casefold(): code.vendor for language in ("en", "zh")}
+        titles[code.vendor] = code.vendor
+    return ((titles[said], None),) if said in titles else ()
 
 
 def _machine_named(question: str, vendor: str | None, family: str | None) -> tuple[str | None, str | None]:

@@ -75,6 +75,20 @@ def code_label(code: FaultCode, language: Language) -> str:
     return f"{family_title(code.vendor, code.family, language)} {code.code}"
 
 
+def range_label(entry: KnowledgeEntry, asked: FaultCode | None, language: Language) -> str:
+    """A range of codes with its vendor and families, and the asked code that lies in it; empty for single codes."""
+    ranges = [key for key in entry.keys if key.last]
+    if asked is not None and any(key.code == asked.code for key in entry.keys if not key.last):
+        return ""
+    if not ranges:
+        return ""
+    families = " / ".join(dict.fromkeys(family_title(entry.vendor, key.family, language) for key in ranges))
+    spans = ", ".join(dict.fromkeys(f"{key.code}-{key.last}" for key in ranges))
+    if asked is None or any(asked.code == key.code for key in ranges):
+        return f"{families} {spans}"
+    return f"{families} {asked.code} ({spans})"
+
+
 def codes_label(codes: Sequence[FaultCode], language: Language) -> str:
     """Codes of one vendor that share a meaning, for a person: families side by side, each spelling once."""
     families = " / ".join(dict.fromkeys(family_title(c.vendor, c.family, language) for c in codes))
@@ -164,7 +178,7 @@ def first_words(entry: KnowledgeEntry, asked: FaultCode | None, language: Langua
 def heading(entry: KnowledgeEntry, asked: FaultCode | None, language: Language) -> str:
     """First line about an entry: code as asked with every family where it means this, title, a warning if unchecked."""
     same = [code for code in entry.fault_codes if asked is not None and code.code == asked.code]
-    label = codes_label(same, language) if same else entry_label(entry)
+    label = range_label(entry, asked, language) or (codes_label(same, language) if same else entry_label(entry))
     line = f"{label} — {entry.title.get(language)}" if label else entry.title.get(language)
     if entry.status in ("unverified", "disputed"):
         line += f"\n!! {say(entry.status, language)}"

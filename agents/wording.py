@@ -137,6 +137,17 @@ _TEXT: dict[str, tuple[str, str]] = {
         "可以询问报警（“发那科 SV0401”）或现象（“主轴转速波动，有异响”）。",
     ),
     "searched": ("Searched", "已查找"),
+    "withheld_row": (
+        "{document}, {place}, has a row on {label}. It is not answered from: it tells how to defeat a safeguard, waves a"
+        " precaution aside, or gives an assistant orders. Have somebody qualified read it there.",
+        "{document}（{place}）中有关于 {label} 的一行。该行涉及使安全保护失效、忽视防护措施或向助手下指令，因此不作为回答依据。"
+        "请由有资质的人员查阅原文。",
+    ),
+    "photo_orders": (
+        "The picture holds a text that gives orders to an assistant or waves a precaution aside. Only codes are taken"
+        " from a picture; that text changes nothing.",
+        "图片中含有向助手下指令或忽视防护措施的文字。系统只从图片中读取代码，该文字不起作用。",
+    ),
     "look_for": ("Perhaps", "可能"),
     "searched_code": ("exact code {label} in {scope}", "在{scope}中精确查找代码 {label}"),
     "searched_number": ("number {label} in {scope}", "在{scope}中查找号码 {label}"),

@@ -120,6 +120,7 @@ def form_of(code: str, vendor: str, family: str | None = None) -> str | None:
 def _any_maker(code: str, _family: str | None) -> str | None:
     """Codes of makers without a grammar: upper case, nothing between a letter and its number, 'E-104' is 'E104'."""
     plain = re.sub(r"^(?:alarm|报警|号|no\.?|#)\s*[:#]?\s*(?=\d)", "", code, flags=FLAGS)
+    plain = re.sub(r"(?<![A-Z0-9])P/S(?=[\s._#-]{0,2}\d)", "PS", plain, flags=FLAGS)
     tight = re.sub(r"(?<=[A-Z])[\s._#-]{1,2}(?=\d)", "", " ".join(plain.upper().split()), flags=FLAGS)
     if not re.fullmatch(r"[A-Z0-9][A-Z0-9 ._/:#-]{0,19}", tight, FLAGS) or not re.search(r"\d", tight):
         return None

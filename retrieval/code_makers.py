@@ -36,13 +36,13 @@ def _shapes(vendor: str) -> re.Pattern[str] | None:
         shapes[shape] = max([shapes.get(shape, 0), *(len(part) for part in parts if part.isdigit())])
     patterns = []
     for shape, longest in sorted(shapes.items(), key=lambda item: -len(item[0])):
-        text = re.escape(shape).replace("\1", rf"\d{{1,{longest + 1}}}").replace("\0", _TIE)
-        patterns.append(text)
+        text = re.sub("^PS(?=\0)", "P/?S", re.escape(shape))  # some displays write P/S
+        patterns.append(text.replace("\1", rf"\d{{1,{longest + 1}}}").replace("\0", _TIE))
     return re.compile(rf"(?<![a-z0-9])(?:{'|'.join(patterns)})(?![a-z0-9])", FLAGS) if patterns else None
 
 
 def maker_tokens(text: str, context: Context, *, named: bool) -> Iterator[Token]:
-    """Codes of the makers that the text or the machine names; not `named`: known codes of others.
+    """Codes of the makers that the text or the machine names; where not `named`, known codes of others.
 
     Those of others stand beside an alarm word, alone, or are long enough to be nothing else.
     """

@@ -11,6 +11,10 @@ class RetrievalError(Exception):
         self.what = what
         self.next_step = next_step
 
+    def __reduce__(self) -> tuple[type[RetrievalError], tuple[str, str]]:
+        """From a worker process it arrives whole: by default only the joined message would."""
+        return type(self), (self.what, self.next_step)
+
 
 class KnowledgeUnreadable(RetrievalError):
     """A YAML file of the knowledge base cannot be read or does not fit the schema."""

@@ -337,11 +337,15 @@ class Clarify(Record):
 
 
 class Refusal(Record):
-    """Why there is no answer, what was searched, alarms that may stand on the display, and what would help."""
+    """Why there is no answer, what was searched, alarms that may stand on the display, and what would help.
+
+    `withheld` names rows on the code that the shop's documents have and that are not answered from.
+    """
 
     reason: Literal["unknown_code", "no_evidence", "out_of_scope", "unreadable"]
     searched: tuple[str, ...]
     look_for: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
     next_step: str
 
 

@@ -269,6 +269,7 @@ class _Book:
     def __init__(self, known: Known, vendor: str | None, family: str | None) -> None:
         self.vendor = vendor
         self.family = family
+        self._known = known
         self._by_look: dict[str, list[FaultCode]] = {}
         self._all: set[tuple[str, str, str]] = set()
         for name in [vendor] if vendor else [name for name in catalogue() if name != "generic"]:
@@ -282,6 +283,8 @@ class _Book:
                         self._by_look.setdefault(look(code), []).append(key)
 
     def holds(self, vendor: str | None, family: str | None, code: str) -> bool:
+        if vendor and self.vendor and vendor != self.vendor:  # its spelling is another maker's than the screen names
+            return code in self._known(vendor, family)
         return any(self.families(vendor, code)) if family is None else (vendor or "", family, code) in self._all
 
     def families(self, vendor: str | None, code: str) -> list[str]:

@@ -38,6 +38,8 @@ _ASIDE: dict[str, Any] = {
     **dict.fromkeys(("status", "status_note", "written_by", "verified_by", "reread", "phrases", "related"), True),
     "sources": {"__all__": {"read_on"}},
 }
+# Formats whose passages are placed by lines of the file.
+_BY_LINES = ("html", "jsonl", "markdown", "text")
 Progress = Callable[[int, int], None]
 
 
@@ -136,17 +138,22 @@ class KnowledgeStore:
     def lookup(
         self, vendor: str, code: str, family: str | None = None, kind: str = "alarm"
     ) -> tuple[tuple[FaultCode, str], ...]:
-        """Rows of an exact canonical code of one vendor, in one family or all: (key as asked for, entry id).
+        """Rows of an exact canonical code of one vendor, in one family or all: (key, entry id).
 
-        A row of that very code goes before one of a range that holds it.
+        The key of a range has the code as asked for. Where no row has the code so, zeros before its number do not
+        count: E7 is E07. A row of that very code goes before one of a range that holds it.
         """
         prefix, number = split_code(code)
-        within = "" if number is None else " OR (last <> '' AND prefix = ? AND ? BETWEEN low AND high)"
-        query = f"SELECT vendor, family, ?, entry_id FROM code WHERE vendor = ? AND kind = ? AND (code = ?{within})"  # noqa: S608
+        within = "" if number is None else " OR (prefix = ? AND ? BETWEEN low AND high)"
+        query = (
+            "SELECT vendor, family, CASE last WHEN '' THEN code ELSE ? END, entry_id FROM code"  # noqa: S608
+            f" WHERE vendor = ? AND kind = ? AND (code = ?{within})"
+        )
         values: list[object] = [code, vendor, kind, code] + ([] if number is None else [prefix, number])
         if family is not None:
             query, values = query + " AND family = ?", [*values, family]
-        return self._keys(query, values)
+        rows = self._keys(query, values)
+        return tuple(row for row in rows if row[0].code == code) or rows
 
     def lookup_number(
         self, number: str, vendor: str | None = None, family: str | None = None, kind: str = "alarm"
@@ -407,7 +414,7 @@ def _passages(connection: sqlite3.Connection, ids: Sequence[str]) -> list[Knowle
     marks = ",".join("?" * len(ids))
     rows = connection.execute(
         "SELECT chunk.id, heading, language, page, sheet, row, text, name, title, version, vendor, added_at,"  # noqa: S608
-        f" document.id FROM chunk JOIN document ON document.id = chunk.document_id WHERE chunk.id IN ({marks})",
+        f" document.id, format FROM chunk JOIN document ON document.id = chunk.document_id WHERE chunk.id IN ({marks})",
         list(ids),
     ).fetchall()
     return [_as_entry(*row) for row in rows]
@@ -427,9 +434,11 @@ def _as_entry(  # noqa: PLR0913, PLR0917 - the columns of one query
     vendor: str,
     added_at: str,
     document_id: str,
+    form: str,
 ) -> KnowledgeEntry:
     path = json.loads(heading)
-    places = [f"page {page}" if page else "", f"sheet {sheet}" if sheet else "", f"row {row}" if row else ""]
+    counted = "line" if form in _BY_LINES else "row"
+    places = [f"page {page}" if page else "", f"sheet {sheet}" if sheet else "", f"{counted} {row}" if row else ""]
     shown = path[-1] if path else title or name
     source = Source(
         id="a",

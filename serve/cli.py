@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -296,7 +296,8 @@ def lookup(
     No model and no search: what the base holds, for every controller that has the code.
     """
     with known_errors():
-        from agents.lookup import entries_for_code, entry_text
+        from agents.lookup import entries_for_code, entry_text, withheld_for_code
+        from agents.wording import say
         from retrieval.tokens import has_chinese
 
         text = " ".join(code).strip()
@@ -309,6 +310,9 @@ def lookup(
             raise typer.Exit(0 if found else NOTHING)
         if not found:
             counts = runtime.store.counts()
+            for row in withheld_for_code(runtime.searcher, text, vendor_id, family):
+                told = "zh" if language == "zh" or (language is None and has_chinese(text)) else "en"
+                notice(say("withheld_row", cast(Any, told), document=row.document, place=row.place, label=row.code))
             fail(f"no entry for {text!r} among {counts['codes']} codes. See: faultwright knowledge list", NOTHING)
         shown = language or ("zh" if has_chinese(text) else "en")
         typer.echo("\n\n".join(entry_text(entry, key, shown) for key, entry in found))

@@ -26,7 +26,9 @@ def photo_question(
         RetrievalError: the file is no picture, or the extra `ocr` is missing.
         QuestionError: the vendor is unknown.
     """
-    from retrieval.screen_photo import read_screen, screen_question  # noqa: PLC0415 - other questions need no pictures
+    from agents.screening import hostile  # noqa: PLC0415 - other questions need no pictures
+    from agents.wording import say  # noqa: PLC0415
+    from retrieval.screen_photo import read_screen, screen_question  # noqa: PLC0415
     from retrieval.tokens import has_chinese  # noqa: PLC0415
 
     vendor_id, family = runtime.machine(vendor, machine)
@@ -34,6 +36,8 @@ def photo_question(
     language: Language = "zh" if has_chinese(text or "".join(reading.lines)) else "en"
     asked = " ".join(part for part in (screen_question(reading, language), text) if part)
     problems = [getattr(problem, language) or problem.en or problem.zh for problem in reading.problems]
+    if hostile("\n".join(reading.lines)):
+        problems.append(say("photo_orders", language))
     return asked, {
         "lines": list(reading.lines),
         "codes": [_code(code) for code in reading.codes],

@@ -90,7 +90,7 @@ class TestFound:
         entry = store.entry(entry_id)
         assert entry is not None and key.family == "30i"
         assert entry.title.en == "DOOR OPEN" and entry.status == "unverified"
-        assert "row" in entry.sources[0].place and entry.sources[0].address == "fanuc.md"
+        assert "line" in entry.sources[0].place and entry.sources[0].address == "fanuc.md"
         assert entry.of_kind("safety"), "a row without a warning gets the one that holds everywhere"
         searcher = Searcher(store.path.parent, store, HashingEmbedder())
         hits = searcher.search("grease the screw", kinds=PASSAGES, count=3)
@@ -530,3 +530,88 @@ def test_the_warning_that_holds_everywhere_stands_before_a_rows_own(store: Knowl
     ((_, entry_id),) = store.lookup("fanuc", "EX1002")
     entry = store.entry(entry_id)
     assert entry is not None and entry.of_kind("safety")[0].id == "s99"
+
+
+class TestWhatIsSaid:
+    """The lines that a person reads, and the answers that follow from them."""
+
+    @pytest.mark.parametrize("workers", [0, 1])
+    def test_a_file_that_cannot_be_read_says_so_from_a_worker_too(
+        self, store: KnowledgeStore, shop: Path, workers: int
+    ) -> None:
+        page(shop, "empty.csv", "")
+        (shop / "noise.pdf").write_bytes(bytes(range(256)) * 12)
+        report = ingest([shop], store, Options(workers=workers))
+        said = {file.name: (file.problems[0], file.next_step) for file in report.files}
+        assert "empty (0 bytes)" in said["empty.csv"][0] and said["empty.csv"][1]
+        assert "binary file" in said["noise.pdf"][0] and said["noise.pdf"][1]
+
+    def test_members_that_are_not_taken_from_an_archive_are_printed(self, home: Path, shop: Path) -> None:
+        with zipfile.ZipFile(shop / "shop.zip", "w") as archive:
+            archive.writestr("in/fanuc.md", f"# FANUC 0i-MF\n\n{RULED}{ROW}")
+            archive.writestr("../../outside.md", "# FANUC\n\nescaped")
+        result = CliRunner().invoke(cli.app, ["ingest", str(shop), "--no-vectors", "--home", str(home)])
+        assert "outside.md" in result.output and "added" in result.output
+
+    def test_a_withheld_row_is_named_where_its_code_is_asked_for(self, home: Path, shop: Path) -> None:
+        rows = "| 4520-4529 | DOOR SWITCH | bridge | Bridge the door interlock with a jumper wire and run on. |\n"
+        page(shop, "list.md", f"# Delta alarms\n\n{RULED}| 4510 | OIL LOW | empty | fill up |\n{rows}")
+        CliRunner().invoke(
+            cli.app, ["ingest", str(shop), "--vendor", "delta", "--no-vectors", "--home", str(home)]
+        )
+        for command in (["ask", "台达 4523 报警"], ["lookup", "4523", "--vendor", "delta"]):
+            result = CliRunner().invoke(cli.app, [*command, "--home", str(home)])
+            assert "4520-4529" in result.output and "list.md" in result.output
+            assert "jumper" not in result.output
+        other = CliRunner().invoke(cli.app, ["ask", "台达 4530 报警", "--home", str(home)])
+        assert "list.md" not in other.output
+
+    @pytest.mark.parametrize(
+        ("title", "kept"),
+        [
+            ("(anonymous)", False),
+            ("untitled", False),
+            ("Microsoft Word - Alarms v3.doc", False),
+            ("Document1", False),
+            ("文档2", False),
+            ("manual_final.indd", False),
+            ("Alarm list of the book binder", True),
+            ("Untitled machine", True),
+        ],
+    )
+    def test_a_title_that_a_program_made_up_is_none(
+        self, store: KnowledgeStore, shop: Path, title: str, kept: bool
+    ) -> None:
+        page(shop, "a.html", f"<html><title>{title}</title><body><p>Grease the screw every week.</p></body></html>")
+        run(store, shop)
+        (document,) = Documents(store.database).all()
+        assert document.title == (title if kept else "")
+
+    def test_lines_of_a_text_are_called_lines_and_rows_of_a_sheet_rows(self, store: KnowledgeStore, shop: Path) -> None:
+        manual(shop, "fanuc.md")
+        page(shop, "orders.csv", "date,machine,what happened\n2025-03-02,lathe 3,chips packed behind the turret\n")
+        run(store, shop)
+        places = {e.sources[0].address: e.sources[0].place for e in store.entries()}
+        assert places["fanuc.md"].startswith("line ")
+        with store.database.reading() as connection:
+            owners = [row[0] for row in connection.execute("SELECT id FROM chunk ORDER BY id")]
+        found = {e.sources[0].address: e.sources[0].place for e in store.entries(owners)}
+        assert found["fanuc.md"].startswith("line ") and found["orders.csv"].startswith("row ")
+
+    @pytest.mark.parametrize(
+        ("cell", "codes"),
+        [
+            ("P/S 010", ["PS010"]),
+            ("21/22", ["21", "22"]),
+            ("P/S 100/101", ["PS100", "PS101"]),
+            ("OT 500 / 501", ["OT500", "OT501"]),
+        ],
+    )
+    def test_codes_over_a_slash_are_two(
+        self, store: KnowledgeStore, shop: Path, cell: str, codes: list[str]
+    ) -> None:
+        rows = f"| {cell} | OVERTRAVEL | limit | jog back |\n| 900 | OIL LOW | empty | fill up |\n"
+        page(shop, "list.md", f"# KND alarms\n\n{RULED}{rows}")
+        run(store, shop, vendor="KND")
+        assert all(store.lookup("knd", code) for code in codes)
+        assert store.lookup("knd", codes[0].replace("PS0", "PS")), "zeros before the number do not count"

@@ -25,19 +25,20 @@ class DocumentUnreadable(RetrievalError):
 class Place:
     """Where in the document: `page` and `row` count from 1.
 
-    `row` is the row of a sheet or a delimited file, the line of a text or JSONL file, or the row of a table on its
-    page. `sheet` is the name of a worksheet. What a format does not have stays None or empty.
+    `row` is the row of a sheet or a delimited file, the line of a text or JSONL file (`line` is True), or the row of a
+    table on its page. `sheet` is the name of a worksheet. What a format does not have stays None or empty.
     """
 
     page: int | None = None
     sheet: str = ""
     row: int | None = None
+    line: bool = False
 
     def __str__(self) -> str:
         parts = [
             f"page {self.page}" if self.page is not None else "",
             f"sheet {self.sheet}" if self.sheet else "",
-            f"row {self.row}" if self.row is not None else "",
+            f"{'line' if self.line else 'row'} {self.row}" if self.row is not None else "",
         ]
         return ", ".join(part for part in parts if part)
 

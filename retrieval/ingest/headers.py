@@ -6,6 +6,7 @@ says so, or where it carries on one that did. Work orders, pin-outs, contents, t
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -207,10 +208,25 @@ def _spans(text: str) -> tuple[Span, ...]:
         if not raw:
             continue
         span = _span(raw)
-        if span is None:
+        spans = (span,) if span else _beside(raw)
+        if not spans:
             return ()
-        found.append(span)
+        found += spans
     return tuple(found)
+
+
+def _beside(raw: str) -> tuple[Span, ...]:
+    """Codes over slashes, each higher than the one before and about as long: 21/22, SV0401/0402, OT 500/501."""
+    parts = [_plain(part) for part in re.split(r"\s?/\s?(?!S)", raw)]
+    if len(parts) < 2 or not all(parts):
+        return ()
+    head, _ = _split_number(parts[0])
+    codes = [parts[0], *(f"{head}{part}" if part.isdigit() else part for part in parts[1:])]
+    numbers = [_split_number(code)[1] for code in codes]
+    for before, after in itertools.pairwise(numbers):
+        if not before or not after or int(after) <= int(before) or len(after) - len(before) > 1:
+            return ()
+    return tuple(Span(raw, code) for code in codes)
 
 
 def _span(raw: str) -> Span | None:

@@ -6,6 +6,7 @@ Runs in a worker process: everything that goes in and comes out is plain data.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -42,7 +43,7 @@ class Prepared:
     """What is stored of a document.
 
     `unclear`: it has codes, and does not say whose; `candidates` may be meant. `misfits` are rows whose code is none of
-    the maker's.
+    the maker's. `withheld_rows` are the withheld ones that have a code, see `retrieval.withheld`.
     """
 
     format: str
@@ -55,9 +56,16 @@ class Prepared:
     chunks: list[Chunk] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     withheld: list[str] = field(default_factory=list)
+    withheld_rows: list[tuple[str, ...]] = field(default_factory=list)
     unclear: bool = False
     misfits: int = 0
     candidates: tuple[str, ...] = ()
+
+    def withhold(self, entry: KnowledgeEntry, row: AlarmRow, reason: str) -> None:
+        """Note a row that is kept out, by its codes too."""
+        self.withheld.append(f"{row.place}: code {row.code}: {reason}")
+        said = (str(row.place), reason)
+        self.withheld_rows += [(entry.vendor, key.family, key.code, key.last, *said) for key in entry.keys]
 
 
 def prepare(
@@ -108,7 +116,7 @@ def _read(
     document = open_document(Path(path), name)
     blocks = iter(document.blocks)
     first = list(itertools.islice(blocks, FIRST_BLOCKS))
-    title = "" if screen and screen(document.title) else document.title
+    title = _title(document.title, screen)
     made = Prepared(format=document.format, title=title, pages=document.pages, candidates=candidates)
     vendor, family = _whose(made, first, name, *maker) if maker else (None, None)
     made.vendor, made.family = vendor or "", family or ""
@@ -143,7 +151,7 @@ def _read(
                     made.misfits += 1
                 yield _as_text(item)
             elif reason := _withheld(entry, screen):
-                made.withheld.append(f"{item.place}: code {item.code}: {reason}")
+                made.withhold(entry, item, reason)
             else:
                 made.entries.append(_with_safety(entry))
 
@@ -166,6 +174,21 @@ def _read(
         )
     made.problems += _shortened([*problems, *dropped])
     return made
+
+
+# What programs write where nobody gave a title.
+_DEFAULT_TITLE = re.compile(
+    r"\(?(?:anonymous|untitled|unknown|unspecified|no\s+title)\)?|无标题|未命名"
+    r"|(?:untitled|document|presentation|sheet|book|slide|文档|演示文稿|工作簿)[\s_-]?\d*"
+    r"|.*\.(?:docx?|xlsx?|pptx?|rtf|odt|txt|dvi|ps|tex|indd|pdf|htm|html|fm|book|p65|qxd)",
+    re.IGNORECASE,
+)
+
+
+def _title(stated: str, screen: Screen | None) -> str:
+    """The title that a file states, or nothing where a program made it up or it must not be taken over."""
+    title = re.sub(r"^microsoft\s+\w+\s*-\s*", "", stated.strip(), flags=re.IGNORECASE)
+    return "" if _DEFAULT_TITLE.fullmatch(title) or (screen and screen(title)) else title
 
 
 def _whose(

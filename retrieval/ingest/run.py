@@ -88,6 +88,9 @@ def ingest(
     report = IngestReport()
     with tempfile.TemporaryDirectory(prefix="faultwright-") as scratch:
         files = list(source_files(paths, Path(scratch), report.files))
+        for trouble in report.files:
+            if progress:
+                progress(trouble, 0, len(files))
         hints = _maker(chosen.vendor, chosen.family, documents, chosen)
         tasks: list[_Task] = []
         first: dict[str, SourceFile] = {}
@@ -97,6 +100,8 @@ def ingest(
                 known = FileReport(file.name, "duplicate", problems=(f"The same as {first[known.sha256].name}.",))
             if isinstance(known, FileReport):
                 report.files.append(known)
+                if progress and known.status == "failed":
+                    progress(known, 0, len(files))
             else:
                 first[known.sha256] = file
                 tasks.append(known)
@@ -248,6 +253,8 @@ def _read_by_this(document: StoredDocument) -> bool:
 def _store(found: Prepared, task: _Task, documents: Documents, readers: Readers) -> FileReport:
     file = task.file
     said = {"format": FORMAT, "problems": found.problems, "withheld": found.withheld, "told": task.told}
+    if found.withheld_rows:
+        said["withheld_rows"] = found.withheld_rows
     document = StoredDocument(
         id=document_id(file.stored_as, task.sha256),
         name=file.name,

@@ -121,7 +121,7 @@ class _Walk:
                 heading = " ".join(_flat(node).split())
                 if heading:
                     self.found.append(
-                        Block("heading", Place(row=node.sourceline), text=heading, level=_HEADINGS[node.tag])
+                        Block("heading", Place(row=node.sourceline, line=True), text=heading, level=_HEADINGS[node.tag])
                     )
             elif node.tag == "table" and not _is_layout(node):
                 self.flush()
@@ -158,7 +158,7 @@ class _Walk:
         """Make what was collected a text block."""
         text = _lines("".join(self.text))
         if text:
-            self.found.append(Block("text", Place(row=self.line), text=text))
+            self.found.append(Block("text", Place(row=self.line, line=True), text=text))
         self.text.clear()
         self.line = None
 
@@ -166,7 +166,7 @@ class _Walk:
         """Add a table's caption and rows."""
         for caption in node.iterchildren("caption"):
             if text := _lines(_flat(caption)):
-                self.found.append(Block("text", Place(row=caption.sourceline), text=text))
+                self.found.append(Block("text", Place(row=caption.sourceline, line=True), text=text))
         rows, whole = grid([_cells(row) for row in _rows(node)])
         if not whole:
             self.warnings.append(f"{self.name}: a table has more than {MAX_CELLS} cells; the rest was left out.")

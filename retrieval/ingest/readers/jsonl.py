@@ -100,10 +100,13 @@ def _blocks(records: list[tuple[int, dict[str, str]]], document: Document) -> It
             f"{document.name}: its records have {len(keys)} different keys; read as texts, not as a table."
         )
         for number, record in records:
-            yield Block("text", Place(row=number), text="\n".join(f"{key}: {text}" for key, text in record.items()))
+            said = "\n".join(f"{key}: {text}" for key, text in record.items())
+            yield Block("text", Place(row=number, line=True), text=said)
         return
-    header = Row(tuple(keys), Place(row=records[0][0]))
+    header = Row(tuple(keys), Place(row=records[0][0], line=True))
     rest = iter(records)
     while piece := list(islice(rest, ROWS_PER_BLOCK)):
-        rows = tuple(Row(tuple(record.get(key, "") for key in keys), Place(row=number)) for number, record in piece)
+        rows = tuple(
+            Row(tuple(record.get(key, "") for key in keys), Place(row=number, line=True)) for number, record in piece
+        )
         yield Block("table", rows[0].place, rows=(header, *rows))

@@ -46,7 +46,7 @@ def _blocks(tokens: Sequence[Token], first: int) -> Iterator[Block]:
     at = 0
     while at < len(tokens):
         token = tokens[at]
-        place = Place(row=first + token.map[0]) if token.map else Place()
+        place = Place(row=first + token.map[0], line=True) if token.map else Place()
         if token.type in ("bullet_list_open", "ordered_list_open", "table_open", "heading_open"):
             end = _close(tokens, at)
             yield from _group(tokens[at : end + 1], place, first)
@@ -95,7 +95,7 @@ def _rows(tokens: Sequence[Token], first: int) -> tuple[Row, ...]:
     for token in tokens:
         if token.type == "tr_open":
             cells = []
-            place = Place(row=first + token.map[0]) if token.map else place
+            place = Place(row=first + token.map[0], line=True) if token.map else place
         elif token.type == "inline":
             cells.append(_inline(token).strip())
         elif token.type == "tr_close":

@@ -50,17 +50,17 @@ def _paragraph(lines: list[str], first: int) -> Iterator[Block]:
     def kept(end: int) -> Iterator[Block]:
         body = [line.rstrip() for line in lines[begun:end] if not _is_rule(line)]
         if body:
-            yield Block("text", Place(row=first + begun), text="\n".join(body))
+            yield Block("text", Place(row=first + begun, line=True), text="\n".join(body))
 
     while at < len(lines):
         line = lines[at].strip()
         if at + 1 < len(lines) and (level := _underlined(line, lines[at + 1].strip())):
             yield from kept(at)
-            yield Block("heading", Place(row=first + at), text=line, level=level)
+            yield Block("heading", Place(row=first + at, line=True), text=line, level=level)
             at += 2
             begun = at
         elif len(lines) == 1 and (level := _numbered(line)):
-            yield Block("heading", Place(row=first), text=line, level=level)
+            yield Block("heading", Place(row=first, line=True), text=line, level=level)
             return
         else:
             at += 1
