@@ -12,10 +12,11 @@ import json
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
+from retrieval.carrying import Carried, carry
 from retrieval.code_forms import without_grammar
 from retrieval.code_makers import use_codes
 from retrieval.database import Database
@@ -73,11 +74,16 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Stored:
-    """What storing a document came to: passages whose words were made now, and those that an older version lent."""
+    """What storing a document came to.
+
+    `made` passages had their words made now, `reused` ones were lent them by an older version. `superseded` is the
+    version that it takes over from, `carried` what became of the shop's changes of that one's rows.
+    """
 
     made: int
     reused: int
     superseded: str
+    carried: Carried = field(default_factory=Carried)
 
 
 def unit_of_chunk(chunk: Chunk) -> Unit:
@@ -212,9 +218,10 @@ class Documents:
                     ),
                 )
                 put_unit(connection, unit, unit.texts[0].hash)
-            superseded = self._settle(connection, document)
+            superseded, newest, others = self._settle(connection, document)
+            carried = carry(connection, newest, others)
             drop_orphans(connection)
-        return Stored(len(new), len(chunks) - len(new), superseded)
+        return Stored(len(new), len(chunks) - len(new), superseded, carried)
 
     def _known_words(self, chunks: Sequence[Chunk]) -> dict[int, Unit]:
         """Units of passages that are stored already, by the position of the new one."""
@@ -232,8 +239,12 @@ class Documents:
                     found[position] = Unit("", "passage", "", words, (text,), frozenset(anywhere), frozenset(titles))
         return found
 
-    def _settle(self, connection: sqlite3.Connection, document: StoredDocument) -> str:
-        """Make the newest version of the series the current one; id of the version that it takes over from."""
+    def _settle(self, connection: sqlite3.Connection, document: StoredDocument) -> tuple[str, str, list[str]]:
+        """Make the newest version of the series the current one.
+
+        Returns the id of the version that the document takes over from, that of the current one, and those of the
+        others, the newest first.
+        """
         rows = connection.execute(
             f"SELECT {_COLUMNS} FROM document WHERE series = ? OR path = ?",  # noqa: S608
             (document.series, document.path),
@@ -247,7 +258,8 @@ class Documents:
         for version in versions[: -KEEP_VERSIONS]:
             connection.execute("DELETE FROM document WHERE id = ?", (version.id,))
             _empty(connection, version.id)
-        return before[-1].id if before and newest.id == document.id else ""
+        kept = [version.id for version in versions[-KEEP_VERSIONS:-1]]
+        return before[-1].id if before and newest.id == document.id else "", newest.id, kept[::-1]
 
     def remove(self, document: StoredDocument) -> None:
         """Take a document out with its rows and passages; its earlier versions go too."""

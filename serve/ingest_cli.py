@@ -138,6 +138,12 @@ def _line(file: FileReport) -> None:
         )
     if file.replaces:
         typer.echo(f"{'':<12}   replaces {file.replaces}: {file.new_passages} passages are new")
+    if file.carried:
+        typer.echo(f"{'':<12}   {file.carried} rows that your shop changed or verified say the same: they keep that")
+    for left in file.left_behind:
+        typer.secho(f"{'':<12}   the change of {left}, so that it stays behind", fg=typer.colors.YELLOW)
+    if file.left_behind:
+        typer.secho(f"{'':<12}   Next: faultwright knowledge list --stale", fg=typer.colors.YELLOW)
     for problem in file.problems[:MAX_SHOWN]:
         typer.secho(f"{'':<12}   {problem}", fg=typer.colors.YELLOW)
     if len(file.problems) > MAX_SHOWN:

@@ -16,7 +16,8 @@ class FileReport:
     """What became of one file.
 
     `problems` name place, reason and next step. `withheld` counts rows and passages not taken over because they defeat
-    a safeguard or give orders to the assistant. `new_passages` were not in the base before, in any document.
+    a safeguard or give orders to the assistant. `new_passages` were not in the base before, in any document. `carried`
+    counts rows that took the shop's changes along from the version before, `left_behind` names those that did not.
     """
 
     name: str
@@ -31,6 +32,8 @@ class FileReport:
     new_passages: int = 0
     withheld: int = 0
     replaces: str = ""
+    carried: int = 0
+    left_behind: tuple[str, ...] = ()
     seconds: float = 0.0
     problems: tuple[str, ...] = ()
     next_step: str = ""

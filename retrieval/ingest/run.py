@@ -275,6 +275,8 @@ def _store(found: Prepared, task: _Task, documents: Documents, readers: Readers)
     made = _reported(found, file, "updated" if task.before or stored.superseded else "added", document.id)
     made.new_passages = stored.made
     made.replaces = stored.superseded
+    made.carried = stored.carried.rows
+    made.left_behind = tuple(f"{left.entry_id} (by {left.by}): {left.why}" for left in stored.carried.left)
     return made
 
 
