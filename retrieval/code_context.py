@@ -86,12 +86,21 @@ def names_in(folded: str) -> list[Named]:
     return kept
 
 
+_NOT = re.compile(r"(?:(?<![a-z])(?:not|isn'?t|ain'?t)\s(?:(?:an?|the|on|from)\s){0,2}|(?:不是|并非|非)\s?)$", FLAGS)
+
+
+def _denied(folded: str, name: Named) -> bool:
+    """Whether the text says that it is not that one: "not a FANUC"."""
+    return _NOT.search(folded[max(0, name.start - 16) : name.start]) is not None
+
+
 def vendors_in(text: str) -> tuple[tuple[str, str | None], ...]:
     """Vendors named in the text, in order of appearance, each with its family where a model of it is named.
 
     One item per vendor, or one per family where several families of a vendor are named.
     """
-    named = names_in(fold(text)[0])
+    folded = fold(text)[0]
+    named = [name for name in names_in(folded) if not _denied(folded, name)]
     with_family = {name.vendor for name in named if name.family}
     first: dict[str, int] = {}
     order: dict[tuple[str, str | None], int] = {}
@@ -115,7 +124,8 @@ class Context:
         self.named = [
             name
             for name in self.spans
-            if not self.vendor or name.vendor == self.vendor or name.family is None or name.end - name.start > 4
+            if not _denied(folded, name)
+            and (not self.vendor or name.vendor == self.vendor or name.family is None or name.end - name.start > 4)
         ]
         self.starts = [name.start for name in self.named]
         self.ends = sorted((name.end, i) for i, name in enumerate(self.named))

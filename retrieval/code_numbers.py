@@ -11,15 +11,19 @@ from retrieval.code_forms import form_of
 from retrieval.code_patterns import (
     AFTER,
     BEFORE,
+    BEGINS,
+    CLAUSE_ENDS,
     GLUE,
     LINK,
     LISTED,
     MODEL_NUMBERS,
     NAMES_ANOTHER,
     NUMBER,
+    ON_MACHINE,
     ORDINAL,
     REPORTS,
     SHOWS,
+    SO_IT_IS,
     YEAR,
 )
 from retrieval.code_text import Token, alarm_near, digits_of, readings_of
@@ -75,7 +79,11 @@ def _mark(text: str, match: re.Match[str], context: Context) -> tuple[str, int]:
     shown = (
         size >= 3 and not year and SHOWS.search(window) and (numbered or alarm_near(text, start, end, 16, r"[。;!?\n]"))
     )
-    if ordered or shown or (size >= 2 and REPORTS.search(window)):
+    told = bool(ON_MACHINE.match(text, end) and BEGINS.search(window)) or bool(
+        SO_IT_IS.search(window) and CLAUSE_ENDS.match(text, end)
+    )
+    placed = size >= 3 and not year and numbered and told
+    if ordered or shown or placed or (size >= 2 and REPORTS.search(window)):
         return "either", start
     if not numbered or match["n"] in MODEL_NUMBERS.get(vendor or "", ()):
         return "", start
@@ -114,8 +122,11 @@ def _chains(text: str, context: Context, spelled: Iterable[Token]) -> Iterator[l
 def _linked(text: str, left: Token | _Number, right: Token | _Number) -> bool:
     if LINK.fullmatch(text, left.end, right.start):
         return True
+    between = text[left.end : right.start]
+    if between.strip(" \r") == "\n" and len(right.digits) >= 3:  # one code a line
+        return re.match(r"[ \r]*(?:\n|$)", text[right.end : right.end + 8]) is not None
     # "报警 700013 700014": a space alone links numbers of one length
-    return text[left.end : right.start] == " " and len(left.digits) == len(right.digits) >= 3
+    return between == " " and len(left.digits) == len(right.digits) >= 3
 
 
 def number_tokens(text: str, context: Context, spelled: Iterable[Token]) -> Iterator[Token]:

@@ -42,6 +42,15 @@ SHOWS = re.compile(
     r"|throwing|see|have|has))\s?(?:了|一?个|的是|an?|the){0,2}\s?$",
     FLAGS,
 )
+# "411 on the FANUC", "417 on lathe 2", "it's 411 now": what a machine shows, where its maker is known
+ON_MACHINE = re.compile(
+    r"\s(?:on|at)\s(?:(?:the|our|my|that|this)\s)?(?:(?:\w{1,12}\s)?(?:lathe|mill|machine|router|vmc|hmc|grinder|borer)(?![a-z])"
+    rf"|{BLANK})",
+    FLAGS,
+)
+BEGINS = re.compile(r"(?:^|[,;:!?。，；：]\s?|(?<![a-z])(?:and|now|also|then|but)\s)$", FLAGS)
+SO_IT_IS = re.compile(r"(?<![a-z])(?:it'?s|its|now|now\sit'?s|still|again)\s$|(?:现在|又|还)是?\s?$", FLAGS)
+CLAUSE_ENDS = re.compile(r"\s?(?:now|again|today|了|呢|吧|[.,;!?。，；！？]|$)", FLAGS)
 LINK = re.compile(
     r"(?:号|號|#)?\s?(?:(?:[、,/&~+-]|和|与|及|或|跟|到|至|还有|以及|and|or|to)\s?){1,2}(?:第|no\.?|#)?\s?|,?\s(?:and|or)\s",
     FLAGS,
@@ -88,6 +97,10 @@ _NOISE_KINDS = (
     r"(?:(?<![a-z])(?:param(?:eter)?s?|prm|diagnos(?:is|tics?)|dgn|md|sd|machine data|(?:macro )?variables?)(?![a-z])"
     r"|参数|诊断|机床数据|变量)\s?(?:号|no\.?|number|nr\.?|#|:|是|为){0,2}\s?[prnk#$]?\d{1,6}(?:\.\d)?"
     r"(?:\s?(?:[、,/~和与及-]|and|or|to)\s?[pr]?\d{1,6}){0,8}",
+    # r0949=200: what a parameter of a drive holds
+    r"(?<![a-z0-9])[rp]\d{3,5}(?:\[\d{1,3}\])?\s?[=:]\s?-?\d{1,9}",
+    # O1000 N20-0: a program and its block
+    r"(?<![a-z0-9])[o0]\d{4,8}\s?n\d{1,6}(?:\s?-\s?\d{1,4})?",
     r"no\.?\s?\d{1,6}\s?(?:号?参数|parameter)|(?<![\da-z])(?<![a-z]\d\d\s)\d{1,6}(?:号?参数|号?变量|号程序|钢|铝)",
     r"(?<![\da-z])\d{4,5}#\d(?!\d)",  # a bit of a parameter
     # G code 54 and a QR code are no fault codes
@@ -148,5 +161,5 @@ HEX = r"(?-i:[0-9A-Fa-fOoIl])"
 MELDAS = re.compile(
     rf"(?<![A-Za-z0-9_])(?:[A-OQ-Z]{SLIP}{{2}}(?:(?P<sep>[ -]?)(?:{HEX}{{4}}|\d\d))?|P\s?\d{SLIP}{{1,2}}){_END}", FLAGS
 )
-TNC = re.compile(r"(?<![A-Za-z0-9_-])[0-9A-F]{3}-?[0-9A-F]{4}(?![A-Za-z0-9_-])", FLAGS)
+TNC = re.compile(r"(?<![A-Za-z0-9_-])[0-9A-F]{3}(?:-?|\s-\s?|-\s)[0-9A-F]{4}(?![A-Za-z0-9_-])", FLAGS)
 GRBL = re.compile(r"(?<![A-Za-z])(?P<kind>alarm|error):(?P<n>\d{1,2})(?![0-9A-Za-z_.])", FLAGS)

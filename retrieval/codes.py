@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from retrieval.code_context import Context, vendors_in
 from retrieval.code_forms import canonical, fanuc_prefix, form_of, number_of, spellings
 from retrieval.code_makers import also_known, maker_tokens
+from retrieval.code_mangled import mangled_tokens
 from retrieval.code_messages import LINUXCNC_MESSAGES, message_patterns
 from retrieval.code_numbers import number_tokens
 from retrieval.code_patterns import (
@@ -68,7 +69,7 @@ def _message_tokens(text: str, context: Context) -> Iterator[Token]:
 def _display_tokens(text: str, context: Context) -> Iterator[Token]:
     """Codes that would be blanked out as a serial number or an address: Heidenhain's and Grbl's."""
     for match in TNC.finditer(text) if "heidenhain" in context.vendors else ():
-        form = form_of(match[0], "heidenhain")
+        form = form_of(re.sub(r"\s", "", match[0]), "heidenhain")
         hexadecimal = "-" in match[0] or re.search("[a-f]", match[0], FLAGS)
         if form and hexadecimal and context.speaks_of("heidenhain", *match.span())[0]:
             yield Token(*match.span(), readings_of("heidenhain", "tnc", form))
@@ -193,6 +194,7 @@ def find_codes(text: str, vendor: str | None = None, family: str | None = None) 
     for find in (_fanuc_tokens, _meldas_tokens, _drive_tokens):
         take(find(blanked, context))
     take(maker_tokens(folded, context, named=False))
+    take(mangled_tokens(blanked, context))
     take(number_tokens(blanked, context, tuple(found)))
     mentions = []
     for token in sorted(found, key=lambda token: token.start):
