@@ -14,7 +14,7 @@ from retrieval.code_patterns import FANUC_PREFIXES, FLAGS, SLIP
 from retrieval.code_text import Token, alarm_touches, digits_of, readings_of
 
 _END = r"(?![0-9A-Za-z_.])"
-_LETTERS = "|".join(rf"{first}\s?{second}" for first, second in FANUC_PREFIXES)
+_LETTERS = "|".join(rf"{prefix[0]}\s?{prefix[1]}" for prefix in FANUC_PREFIXES)
 # SV0 436, SV04 01, S V 0 4 4 9: four digits, the first a zero
 _APART = re.compile(
     rf"(?<![A-Za-z0-9_])(?P<letters>{_LETTERS})\s?(?P<n>[0O](?:\s?{SLIP}){{3}}){_END}"
