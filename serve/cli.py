@@ -77,9 +77,10 @@ def main() -> None:
 def mounted() -> typer.Typer:
     """The application with the commands of every room."""
     from models.cli import models_app
+    from models.engine_cli import engine_app
     from serve.words_cli import words_app
 
-    for name, room in (("models", models_app), ("words", words_app)):
+    for name, room in (("models", models_app), ("engine", engine_app), ("words", words_app)):
         if all(group.name != name for group in app.registered_groups):
             app.add_typer(room, name=name)
     return app

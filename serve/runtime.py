@@ -103,11 +103,39 @@ class LazyWriter:
 
 
 def default_engine(settings: Settings) -> Engine:
-    """The in-process llama.cpp engine on the configured base.
+    """The engine that the settings name: llama.cpp in this process on the configured base, or a server.
 
     Raises:
-        EngineError: the base is unknown, not here, damaged, or cannot be loaded; the message says what to type.
+        EngineError: the base is unknown, not here, damaged, or cannot be loaded; no server answers. The message says
+            what to type.
     """
+    return _server_engine(settings) if settings.engine == "openai" else _embedded_engine(settings)
+
+
+def _server_engine(settings: Settings) -> Engine:
+    from models.bases import BaseUnknown, load_registry  # noqa: PLC0415
+    from models.engines.openai_http import OpenAIEngine  # noqa: PLC0415
+    from models.serving import Server  # noqa: PLC0415
+
+    record = None if settings.engine_url else Server(settings.home).record()
+    if not settings.engine_url and record is None:
+        what = f"{PREFIX}ENGINE is openai and no server is known"
+        raise EngineUnavailable(f"{what}. Next: faultwright engine up, or set {PREFIX}ENGINE_URL")
+    base_id = record.base if record else settings.base
+    try:
+        template = record.template if record else load_registry().get(base_id).template
+    except BaseUnknown as error:
+        raise EngineUnavailable(f"{PREFIX}BASE: {error}") from error
+    return OpenAIEngine(
+        record.url if record else settings.engine_url,
+        model=settings.engine_model or (record.base if record else None),
+        base_id=base_id,
+        template=template,
+        api_key=settings.engine_key or (record.key if record else ""),
+    )
+
+
+def _embedded_engine(settings: Settings) -> Engine:
     # first words do not wait for these
     from models.bases import BaseMissing, BaseUnknown, load_registry, require, verify  # noqa: PLC0415
     from models.engines.llama_cpp import LlamaCppEngine  # noqa: PLC0415

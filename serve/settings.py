@@ -34,6 +34,15 @@ class Settings(BaseSettings):
     writer_timeout_s: float = Field(
         default=8.0, gt=0, description="longest wait for the writer before its rule form answers"
     )
+    engine: Literal["llama_cpp", "openai"] = Field(
+        default="llama_cpp", description="where models run: in this process, or on an OpenAI-compatible server"
+    )
+    engine_url: str = Field(
+        default="", description="that server; where unset, the one that `faultwright engine up` started"
+    )
+    engine_key: str = Field(default="", description="key that the server asks for")
+    engine_model: str = Field(default="", description="name of the base on that server; its first model where unset")
+    engine_python: Path | None = Field(default=None, description="Python of an environment that has vLLM")
     threads: int = Field(default=0, ge=0, description="CPU threads of the engine; 0 = all usable cores")
     vendor: str = Field(default="", description="default controller of this shop, e.g. fanuc or fanuc/30i")
     keep_traces: int = Field(default=500, ge=0, description="how many traces are kept")

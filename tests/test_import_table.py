@@ -22,7 +22,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 METRICS = ("retrieval.codes", "retrieval.records")
 HEAVY = ("torch", "transformers", "peft", "trl", "accelerate", "vllm")
-HEAVY_PLACES = ("training/", "models/engines/transformers.py")
+# hf_folder is run by the Python of the vLLM environment, never imported here
+HEAVY_PLACES = ("training/", "models/engines/transformers.py", "models/engines/hf_folder.py")
 
 
 def _imports(path: Path) -> Iterator[str]:
