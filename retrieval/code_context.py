@@ -86,7 +86,9 @@ def names_in(folded: str) -> list[Named]:
     return kept
 
 
-_NOT = re.compile(r"(?:(?<![a-z])(?:not|isn'?t|ain'?t)\s(?:(?:an?|the|on|from)\s){0,2}|(?:不是|并非|非)\s?)$", FLAGS)
+_NOT = re.compile(
+    r"(?:(?<![a-z])(?:(?:not|no|isn'?t|ain'?t)\s(?:(?:an?|the|on|from)\s){0,2}|non[- ])|(?:不是|并非|非)\s?)$", FLAGS
+)
 
 
 def _denied(folded: str, name: Named) -> bool:
@@ -127,6 +129,11 @@ class Context:
             if not _denied(folded, name)
             and (not self.vendor or name.vendor == self.vendor or name.family is None or name.end - name.start > 4)
         ]
+        # A machine that the text says it is not cannot be the one in front of the technician either.
+        if self.vendor in {name.vendor for name in self.spans if _denied(folded, name)} - {
+            n.vendor for n in self.named
+        }:
+            self.vendor = self.family = None
         self.starts = [name.start for name in self.named]
         self.ends = sorted((name.end, i) for i, name in enumerate(self.named))
         self.breaks = [match.start() for match in _BREAK.finditer(folded)]

@@ -22,7 +22,7 @@ _APART = re.compile(
     FLAGS,
 )
 _FIVE = re.compile(rf"(?<![A-Za-z0-9_.])5(?P<letter>[VPRW])(?P<n>0\d{{3}}){_END}", FLAGS)
-_CHINESE = re.compile(r"[零〇一二三四五六七八九幺]{3,6}")
+_CHINESE = re.compile(r"[零〇一二三四五六七八九幺]{3,6}(?!轴)")
 _DIGITS = dict(zip("零〇一幺二三四五六七八九", "001123456789", strict=True))
 _PULLED = re.compile(r"(?<![\w.])\d(?:\s\d){2,5}(?![\w.])(?!\s\d)", FLAGS)
 

@@ -49,7 +49,10 @@ ON_MACHINE = re.compile(
     FLAGS,
 )
 BEGINS = re.compile(r"(?:^|[,;:!?。，；：]\s?|(?<![a-z])(?:and|now|also|then|but)\s)$", FLAGS)
-SO_IT_IS = re.compile(r"(?<![a-z])(?:it'?s|its|now|now\sit'?s|still|again)\s$|(?:现在|又|还)是?\s?$", FLAGS)
+SO_IT_IS = re.compile(
+    r"(?<![a-z])(?:it'?s|its|now|now\sit'?s|still|again)\s$|(?<![a-z])(?:lathe|mill|machine)\s?#?\d{1,2}\s?:\s?$|(?:现在|又|还)是?\s?$",
+    FLAGS,
+)
 CLAUSE_ENDS = re.compile(r"\s?(?:now|again|today|了|呢|吧|[.,;!?。，；！？]|$)", FLAGS)
 LINK = re.compile(
     r"(?:号|號|#)?\s?(?:(?:[、,/&~+-]|和|与|及|或|跟|到|至|还有|以及|and|or|to)\s?){1,2}(?:第|no\.?|#)?\s?|,?\s(?:and|or)\s",
@@ -99,6 +102,8 @@ _NOISE_KINDS = (
     r"(?:\s?(?:[、,/~和与及-]|and|or|to)\s?[pr]?\d{1,6}){0,8}",
     # r0949=200: what a parameter of a drive holds
     r"(?<![a-z0-9])[rp]\d{3,5}(?:\[\d{1,3}\])?\s?[=:]\s?-?\d{1,9}",
+    # 231 - C670: a message of a TNC, whatever the machine; "401 - FEED" is a number and a word
+    r"(?<![\w-])[0-9a-f]{3}\s-\s(?=[0-9]{0,3}[a-f])(?=[a-f]{0,3}[0-9])[0-9a-f]{4}(?![\w-])",
     # O1000 N20-0: a program and its block
     r"(?<![a-z0-9])[o0]\d{4,8}\s?n\d{1,6}(?:\s?-\s?\d{1,4})?",
     r"no\.?\s?\d{1,6}\s?(?:号?参数|parameter)|(?<![\da-z])(?<![a-z]\d\d\s)\d{1,6}(?:号?参数|号?变量|号程序|钢|铝)",

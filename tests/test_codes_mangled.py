@@ -33,6 +33,8 @@ def codes(text: str, vendor: str | None = None) -> list[str]:
         ("现在是 411", "fanuc", ["411"]),
         ("shows 401 on lathe 1 and 417 on lathe 2", "fanuc", ["401", "417"]),
         ("lathe 1 shows 401, lathe 2 shows 417", "fanuc", ["401", "417"]),
+        ("lathe 1: 401, lathe 2: 417", "fanuc", ["401", "417"]),
+        ("401 - FEED hold", "fanuc", ["401"]),
     ],
 )
 def test_a_mangled_code_is_read(text: str, vendor: str | None, found: list[str]) -> None:
@@ -62,16 +64,30 @@ def test_a_mangled_code_is_read(text: str, vendor: str | None, found: list[str])
         ("phone 0411 223 344", "fanuc"),
         ("diameters 401\nand 417 mm", "fanuc"),
         ("25.401\n25.417", "fanuc"),
+        ("231 - C670", "fanuc"),  # a message of another maker
+        ("报警一二三轴", "fanuc"),  # axes
+        ("lathe 1: 401 parts, lathe 2: 417 mm", "fanuc"),
+        ("lathe 1: page 401, lathe 2: tool 417", "fanuc"),
     ],
 )
 def test_what_only_looks_like_one_is_not(text: str, vendor: str | None) -> None:
     assert codes(text, vendor) == []
 
 
-@pytest.mark.parametrize("text", ["not a Fanuc, alarm 401", "it isn't FANUC: alarm 401", "不是发那科 报警401"])
-def test_a_maker_that_is_ruled_out_is_not_the_maker(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not a Fanuc, alarm 401",
+        "it isn't FANUC: alarm 401",
+        "不是发那科 报警401",
+        "this is no Fanuc, alarm 401",
+        "non-Fanuc, alarm 401",
+    ],
+)
+@pytest.mark.parametrize("known", [None, "fanuc"])
+def test_a_maker_that_is_ruled_out_is_not_the_maker(text: str, known: str | None) -> None:
     assert vendors_in(text) == ()
-    (mention,) = find_codes(text)
+    (mention,) = find_codes(text, known)
     assert mention.readings[0].vendor is None
 
 
