@@ -82,7 +82,9 @@ def _mark(text: str, match: re.Match[str], context: Context) -> tuple[str, int]:
     told = bool(ON_MACHINE.match(text, end) and BEGINS.search(window)) or bool(
         SO_IT_IS.search(window) and CLAUSE_ENDS.match(text, end)
     )
-    placed = size >= 3 and not year and numbered and told
+    # 930 now may be a time, 500 now a count: only what is neither round nor could stand on a clock
+    loose = size == 3 and int(digits_of(match["n"]) or 0) % 50 != 0
+    placed = loose and numbered and told
     if ordered or shown or placed or (size >= 2 and REPORTS.search(window)):
         return "either", start
     if not numbered or match["n"] in MODEL_NUMBERS.get(vendor or "", ()):
