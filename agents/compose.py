@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, cast
 
+from agents import ending
+from agents.fixed import only_next
 from agents.judge import Finding
 from agents.quotes import quoted, quotes_text, section_of
 from agents.render import (
@@ -22,8 +24,10 @@ from agents.render import (
 )
 from agents.safety import Screen
 from agents.shop_notes import notes_on, with_notes
-from agents.state import Conversation, State
+from agents.state import LONGEST_TRIED, MAX_TRIED, Conversation, State, Topic
 from agents.wording import say
+from agents.write import named_checks
+from retrieval.documents import now
 from retrieval.families import family_title, vendor_title
 from retrieval.records import (
     Answer,
@@ -61,14 +65,17 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
     """The Answer of a run, and the conversation state after it."""
     language = cast(Language, state["language"])
     talk = Conversation.model_validate(state.get("conversation") or {})
+    pending = {"pending_repair": talk.pending_repair, "pending_action": talk.pending_action}
     talk = talk.model_copy(
         update={
             "language": language,
             "vendor": state.get("vendor"),
             "family": state.get("family"),
-            "machine": state.get("machine") or (talk.machine if talk.vendor in (None, state.get("vendor")) else ""),
+            "machine": state.get("machine") or "",
             "pending_question": "",
             "pending_candidates": (),
+            "pending_repair": "",
+            "pending_action": "",
         }
     )
     verdict = Screen.model_validate(state["screen"])
@@ -80,6 +87,11 @@ def compose(state: State, store: KnowledgeStore) -> tuple[Answer, Conversation]:
     }
     if verdict.verdict == "danger":
         return _danger(shared, verdict, language), talk
+    person = state.get("person") or ""
+    if state.get("act") == "fixed":
+        return ending.fixed(store, shared, talk.model_copy(update=pending), state["question"], person, language)
+    if state.get("act") == "report":
+        return ending.report(store, shared, talk, person, now()[:10], language), talk
     findings = in_plan_order(state)
     enough = [f for f in findings if f.status == "enough"]
     if enough:
@@ -136,6 +148,10 @@ def _answer(
             found = notes_on(store, [evidence.entry_id for evidence in finding.evidence], talk.machine)
             whole = finding.intent != "follow_up"
             made = with_notes(made, found, entry.id, numbers[entry.id], language, all_of=whole)
+            if whole:
+                code = finding.evidence[0].fault_code
+                before = ending.last_time(store, entry, code, talk.machine, numbers[entry.id], language)
+                made = ending.with_last_time(made, before)
             made += _quoted(finding, store, entries, numbers, language)
             made += _related(finding, store, entries, numbers, language)
             sections += made
@@ -165,15 +181,38 @@ def _answer(
         refusal=refusal,
         grounded=_grounded(shown, entries),
     )
-    first = next(f for f in findings if f.status == "enough")
-    entry_id = first.evidence[0].entry_id
-    given = talk.given if talk.entry_id == entry_id else ()
-    checks = (i for s in sections if s.name == "next_check" for i in s.items if not is_note(i.item_id))
-    given += tuple(i.item_id for i in checks if i.entry_id == entry_id)
-    known: dict[str, Any] = {"entry_id": entry_id, "fault_code": first.evidence[0].fault_code, "given": given}
     if codes:
-        known |= {"vendor": codes[0].vendor, "family": talk.family if talk.vendor == codes[0].vendor else None}
-    return result, talk.model_copy(update=known)
+        family = talk.family if talk.vendor == codes[0].vendor else None
+        talk = talk.model_copy(update={"vendor": codes[0].vendor, "family": family})
+    answered = [finding for finding in findings if finding.status == "enough"]
+    for finding in reversed(answered):  # the first part is what is spoken of next
+        talk = talk.turned_to(_topic(finding, talk, store, sections))
+    return result, talk
+
+
+def _topic(finding: Finding, talk: Conversation, store: KnowledgeStore, sections: Sequence[Section]) -> Topic:
+    """What this turn adds to the topic of its entry: the check that was given, and what the person said of one."""
+    entry_id = finding.evidence[0].entry_id
+    topic = talk.about(entry_id) or Topic(entry_id=entry_id)
+    said = " ".join(finding.text.split())[:LONGEST_TRIED]
+    if finding.intent != "follow_up":
+        if topic.fixed:
+            topic = Topic(entry_id=entry_id)  # it came back: a new incident
+        asked = {"asked": said, "fault_code": finding.evidence[0].fault_code}
+        return topic.model_copy(
+            update={**asked, "vendor": talk.vendor, "family": talk.family, "machine": talk.machine}
+        )
+    entry = store.entry(entry_id)
+    checks = (i for s in sections if s.name == "next_check" for i in s.items if not is_note(i.item_id))
+    named = named_checks(entry, finding.text) if entry else ()
+    new = (*named, *(i.item_id for i in checks if i.entry_id == entry_id))
+    return topic.model_copy(
+        update={
+            "given": tuple(dict.fromkeys((*topic.given, *new))),
+            "tried": (topic.tried if only_next(said) else (*topic.tried, said))[-MAX_TRIED:],
+            "machine": topic.machine or talk.machine,
+        }
+    )
 
 
 def _sections(entry: KnowledgeEntry, lines: Sequence[dict[str, Any]], number: int, language: Language) -> list[Section]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents.detect import Instruction
-from agents.state import Conversation
+from agents.state import Conversation, Topic
 from agents.wording import say
 from retrieval.codes import number_of
 from retrieval.families import vendor_title
-from retrieval.records import EntryKind, Evidence, Language, Record
+from retrieval.records import CodeMention, EntryKind, Evidence, Language, Record
 from retrieval.search import GENERIC, Searcher
 from retrieval.withheld import WithheldRow, withheld_rows
 
@@ -45,14 +45,14 @@ def bring(
     `relaxed` widens the kinds: used once, when the first search found nothing. What is made for one maker is never
     handed out for another, nor where the maker is not known. Without `quotes` a code brings its rows alone.
     """
+    if instruction.intent == "follow_up" and (topic := topic_of(instruction.mention, talk)) is not None:
+        hit = Evidence(entry_id=topic.entry_id, similarity=1.0, matched_by=("exact",), fault_code=topic.fault_code)
+        return Brought(hits=(hit,))
     if instruction.mention is not None:
         rows = rows_of_code(instruction, searcher)
         passages = passages_on_code(instruction, searcher, rows) if quotes else ()
         withheld = () if rows or passages else _withheld(instruction, searcher)
         return Brought(hits=rows, passages=passages, withheld=withheld)
-    if instruction.intent == "follow_up" and talk.entry_id is not None:
-        hit = Evidence(entry_id=talk.entry_id, similarity=1.0, matched_by=("exact",), fault_code=talk.fault_code)
-        return Brought(hits=(hit,))
     if instruction.parameters and instruction.intent == "parameter":
         found = (
             searcher.by_number(number_of(number), instruction.vendor, instruction.family, kind="parameter")
@@ -78,6 +78,15 @@ def bring(
     return Brought(
         hits=hits, alarms=alarms, pasted=pasted, passages=passages, words=words, degraded=searcher.degraded
     )
+
+
+def topic_of(mention: CodeMention | None, talk: Conversation) -> Topic | None:
+    """The topic that a follow-up goes on with: that of the code it names, else the current one."""
+    if mention is None:
+        return talk.topic
+    numbers = {number_of(reading.code) for reading in mention.readings}
+    fits = (t for t in reversed(talk.topics) if t.fault_code is not None and number_of(t.fault_code.code) in numbers)
+    return next(fits, None)
 
 
 def rows_of_code(instruction: Instruction, searcher: Searcher) -> tuple[Evidence, ...]:

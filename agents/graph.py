@@ -17,8 +17,8 @@ from langgraph.types import Command, Send
 
 from agents import compose
 from agents.detect import Instruction, detect
-from agents.evidence import Brought, bring, searched
-from agents.intents import classify, has_symptom
+from agents.evidence import Brought, bring, searched, topic_of
+from agents.intents import classify, goes_on, has_symptom
 from agents.judge import Finding, judge_part
 from agents.plan import PlanError, RulePlanner, SubQuestion, validate
 from agents.reading import read_question
@@ -26,7 +26,7 @@ from agents.safety import checks_a_safeguard, screen
 from agents.state import Cancelled, Context, Conversation, State
 from agents.verify import Verified, verify_lead, verify_lines
 from agents.wording import say
-from agents.write import Draft, draft_entry, draft_next_check
+from agents.write import Draft, draft_entry, draft_next_check, named_checks
 from retrieval.records import Evidence, Intent, KnowledgeEntry, Language, StepRecord
 
 Part = dict[str, Any]
@@ -47,7 +47,7 @@ def _check_cancel(context: Context) -> None:
 
 
 def read(state: State, runtime: RunContext) -> Command[Literal["plan", "answer"]]:
-    """Codes, language, machine and the safety screen; danger goes straight to the answer."""
+    """Codes, language, machine, the safety screen; danger, a repair and a handover go straight to the answer."""
     started = time.perf_counter()
     _check_cancel(runtime.context)
     reading = read_question(state)
@@ -55,9 +55,10 @@ def read(state: State, runtime: RunContext) -> Command[Literal["plan", "answer"]
     steps = _step(
         "read", started, {"question": state["question"]}, {**seen, "taken_up": reading.question != state["question"]}
     )
-    update = {name: seen[name] for name in ("question", "language", "vendor", "family", "chosen", "screen")}
-    danger = reading.screen.verdict == "danger"
-    return Command(update={**update, "steps": steps}, goto="answer" if danger else "plan")
+    names = ("question", "language", "vendor", "family", "machine", "chosen", "screen", "act")
+    update = {name: seen[name] for name in names}
+    at_once = reading.screen.verdict == "danger" or reading.act  # nothing is looked up for these
+    return Command(update={**update, "steps": steps}, goto="answer" if at_once else "plan")
 
 
 def plan(state: State, runtime: RunContext) -> Command[Literal["intent"]]:
@@ -103,7 +104,9 @@ def intent(part: Part, runtime: RunContext) -> Command[Literal["detect", "judge"
     if found != "danger" and checks_a_safeguard(sub.text) and sub.mention is None:
         found = "procedure"
     talk = Conversation.model_validate(part["conversation"])
-    if found == "follow_up" and talk.entry_id is None:
+    if found == "alarm" and goes_on(sub.text) and topic_of(sub.mention, talk):
+        found = "follow_up"  # back to an alarm that was spoken of
+    if found == "follow_up" and talk.topic is None:
         found = "symptom"
     steps = _step("intent", started, {"part": sub.id, "text": sub.text}, {"intent": found, "by": "rules"})
     return Command(update={"steps": steps}, goto=Send("detect", {**part, "intent": found}))
@@ -194,6 +197,7 @@ def write(state: State, runtime: RunContext) -> Command[Literal["verify"]]:
     _check_cancel(runtime.context)
     context, language = runtime.context, cast(Language, state["language"])
     talk = Conversation.model_validate(state.get("conversation") or {})
+    talk = talk.model_copy(update={"machine": state.get("machine") or ""})
     findings = compose.in_plan_order(state)
     drafts: list[Draft] = []
     degraded: list[str] = []
@@ -202,7 +206,9 @@ def write(state: State, runtime: RunContext) -> Command[Literal["verify"]]:
         if entry is None:
             continue
         if finding.intent == "follow_up":
-            drafts.append(draft_next_check(finding.part_id, entry, talk.given, language)[0])
+            topic = talk.about(entry.id)
+            done = (*(topic.given if topic else ()), *named_checks(entry, finding.text))
+            drafts.append(draft_next_check(finding.part_id, entry, done, language)[0])
             continue
         draft = draft_entry(finding.part_id, state["question"], entry, language, context.writer, context.cancel)
         if draft.degraded:

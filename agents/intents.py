@@ -66,6 +66,11 @@ def classify(text: str, has_code: bool) -> Intent | None:
     return next((intent for speaks, intent in ordered if speaks), None)
 
 
+def goes_on(text: str) -> bool:
+    """True if a text says how a check went, or asks for the next one."""
+    return _FOLLOW_UP.search(plain(text)) is not None
+
+
 def about_a_machine(text: str) -> bool:
     """True if a word of the trade stands in the text."""
     return _MACHINE.search(plain(text)) is not None

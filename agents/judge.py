@@ -69,14 +69,14 @@ def judge_part(
     instruction: Instruction, brought: Brought, searched: tuple[str, ...], relaxed: bool, chosen: str | None
 ) -> Finding:
     """Judge what was brought for one part. `chosen` is the entry id that a person picked when asked back."""
-    if instruction.mention is not None:
+    if instruction.intent == "follow_up":
+        status, found = ("enough", {"evidence": brought.hits[:1]}) if brought.hits else ("nothing", {})
+    elif instruction.mention is not None:
         status, found = _judge_code(instruction, brought)
     elif instruction.parameters and instruction.intent == "parameter":
         status, found = _judge_parameter(instruction, brought.hits)
     elif instruction.intent in ("report", "danger"):
         status, found = "nothing", {}
-    elif instruction.intent == "follow_up":
-        status, found = ("enough", {"evidence": brought.hits[:1]}) if brought.hits else ("nothing", {})
     else:
         status, found = _judge_search(instruction, brought)
     if status == "ambiguous" and chosen is not None:
@@ -84,7 +84,7 @@ def judge_part(
         status, found = ("enough", {"evidence": picked[:1]}) if picked else (status, found)
     return Finding(
         part_id=instruction.part_id,
-        intent="alarm" if instruction.mention else instruction.intent,
+        intent="alarm" if instruction.mention and instruction.intent != "follow_up" else instruction.intent,
         text=instruction.text,
         status=status,
         label=code_label(instruction),

@@ -6,18 +6,21 @@ No LangGraph here: the first words of an exact code must not wait for it to impo
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import Literal, cast
 
 from agents.detect import detect
 from agents.evidence import bring
+from agents.fixed import asks_for_report, says_fixed
 from agents.intents import classify
 from agents.judge import judge_part
+from agents.machines import machine_in
 from agents.plan import RulePlanner
 from agents.render import first_words
 from agents.safety import Screen, screen
 from agents.state import Conversation, State
 from retrieval.codes import find_codes, fold, vendors_in
 from retrieval.families import vendor_title
+from retrieval.notes import same_machine
 from retrieval.records import Language, Record
 from retrieval.search import Searcher
 from retrieval.tokens import has_chinese
@@ -30,16 +33,24 @@ _BARE = re.compile(
 LONGEST_REPLY = 60
 
 
+Act = Literal["", "fixed", "report"]
+
+
 class Reading(Record):
-    """What a question says before anything is looked up. `chosen` is the entry picked among candidates asked about."""
+    """What a question says before anything is looked up. `chosen` is the entry picked among candidates asked about.
+
+    `act` is what is done without looking anything up: keep a repair, or write the handover.
+    """
 
     question: str
     language: Language
     vendor: str | None
     family: str | None
+    machine: str
     chosen: str | None
     screen: Screen
     codes: tuple[str, ...]
+    act: Act = ""
 
 
 def read_question(state: State) -> Reading:
@@ -48,8 +59,11 @@ def read_question(state: State) -> Reading:
     verdict = screen(question)
     talk = Conversation.model_validate(state.get("conversation") or {})
     language = cast(Language, state.get("language") or ("zh" if has_chinese(question) else talk.language or "en"))
+    machine = state.get("machine") or machine_in(question) or talk.machine
+    talk = _on_machine(talk, machine)
     vendor, family = state.get("vendor") or talk.vendor, state.get("family") or talk.family
     chosen = None
+    act = "" if verdict.verdict == "danger" else _act(question, talk)
     if verdict.verdict != "danger":
         question, vendor, family, chosen = _take_up(talk, question, vendor, family)
     vendor, family = _machine_named(question, vendor, family)
@@ -60,10 +74,30 @@ def read_question(state: State) -> Reading:
         language=language,
         vendor=vendor,
         family=family,
+        machine=machine,
         chosen=chosen,
         screen=verdict,
         codes=codes,
+        act=act,
     )
+
+
+def _on_machine(talk: Conversation, machine: str) -> Conversation:
+    """The conversation on the machine that is spoken of now: another one has a control of its own."""
+    if not talk.machine or not machine or same_machine(talk.machine, machine):
+        return talk
+    before = next((t for t in reversed(talk.topics) if same_machine(t.machine, machine)), None)
+    known = {"vendor": before.vendor if before else None, "family": before.family if before else None}
+    return talk.model_copy(update={**known, "machine": machine, "pending_question": "", "pending_candidates": ()})
+
+
+def _act(question: str, talk: Conversation) -> Act:
+    if talk.topic is None:
+        return ""
+    if asks_for_report(question):
+        return "report"
+    answers = talk.pending_repair and not find_codes(question) and not question.rstrip().endswith(("?", "？"))
+    return "fixed" if says_fixed(question) or answers else ""
 
 
 def _take_up(

@@ -54,6 +54,8 @@ PINNED = ("stop_or_run", "safety", "symptom", "meaning", "conditions", "steps", 
 
 # How an answer names a line that is a note of the shop: it stands beside the entry and is none of its items.
 NOTE = "@note:"
+# And one that says what fixed this machine before.
+REPAIR = "@repair:"
 
 
 class DraftLine(Record):
@@ -66,8 +68,8 @@ class DraftLine(Record):
 
 
 def is_note(item_id: str) -> bool:
-    """True for a note of the shop."""
-    return item_id.startswith(NOTE)
+    """True for a note of the shop, or a repair of this machine: its own words, and none of the entry."""
+    return item_id.startswith((NOTE, REPAIR))
 
 
 def code_label(code: FaultCode, language: Language) -> str:

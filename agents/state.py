@@ -6,29 +6,67 @@ import operator
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from agents.plan import Planner, RulePlanner
 from models.writer import Writer
 from retrieval.records import FaultCode, Language, Record
 from retrieval.search import Searcher
 
+MAX_TOPICS = 8
+MAX_TRIED = 12
+LONGEST_TRIED = 200  # characters
+
+
+class Topic(Record):
+    """One thing that a conversation is about: an entry that was answered from, and what became of it.
+
+    `given` are ids of checks that were given, `tried` what the person said of them, `fixed` what ended it.
+    """
+
+    entry_id: str
+    fault_code: FaultCode | None = None
+    asked: str = ""
+    vendor: str | None = None
+    family: str | None = None
+    machine: str = ""
+    given: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    fixed: str = ""
+
 
 class Conversation(Record):
-    """What earlier turns left.
+    """What earlier turns left; bounded, so that a long one stays as small as a short one.
 
-    The control, the machine as people call it, the entry last spoken of, checks already given, a question still open.
+    The control, the machine as people call it, the topics with the current one last, a question still open.
+    `pending_repair` is what is asked of a repair: what was done ("action"), or on which machine, with `pending_action`
+    as said.
     """
 
     vendor: str | None = None
     family: str | None = None
     language: Language | None = None
-    entry_id: str | None = None
-    fault_code: FaultCode | None = None
-    given: tuple[str, ...] = ()
     machine: str = ""
+    topics: tuple[Topic, ...] = ()
     pending_question: str = ""
     pending_candidates: tuple[tuple[FaultCode, str], ...] = ()
+    pending_repair: Literal["", "action", "machine"] = ""
+    pending_action: str = ""
+
+    @property
+    def topic(self) -> Topic | None:
+        """What is spoken of now."""
+        return self.topics[-1] if self.topics else None
+
+    def about(self, entry_id: str) -> Topic | None:
+        """The topic of an entry on the machine that is spoken of."""
+        found = (topic for topic in reversed(self.topics) if topic.entry_id == entry_id)
+        return next((topic for topic in found if topic.machine in ("", self.machine)), None)
+
+    def turned_to(self, topic: Topic) -> Conversation:
+        """The conversation with this topic as the current one; the oldest is dropped where there are too many."""
+        others = (t for t in self.topics if (t.entry_id, t.machine) != (topic.entry_id, topic.machine))
+        return self.model_copy(update={"topics": (*others, topic)[-MAX_TOPICS:]})
 
 
 class State(TypedDict, total=False):
@@ -39,6 +77,8 @@ class State(TypedDict, total=False):
     vendor: str | None
     family: str | None
     machine: str
+    person: str
+    act: str
     conversation: dict[str, Any]
     chosen: str | None
     screen: dict[str, Any]

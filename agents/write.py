@@ -6,6 +6,7 @@ Checks, steps and actions keep the entry's order (cheap and harmless first): no 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 
@@ -14,10 +15,20 @@ from agents.verify import open_to_order, order_kept
 from agents.wording import say
 from models.engine import EngineError
 from models.writer import Writer, WriterItem, WriterOutput, WriterTask
+from retrieval.components import components_in
 from retrieval.records import KnowledgeEntry, Language, Record
+from retrieval.tokens import has_chinese, tokenize
 
 # gives the writer, or None and why there is none; may take the time to load an engine
 WriterSource = Callable[[], tuple[Writer | None, str]]
+
+
+_CHECKED = re.compile(
+    r"\b(?:check|test|measur|look|inspect|swap|clean|replac|verif|tri)\w*\b|检查|查|测|看|换|清|试", re.IGNORECASE
+)
+# letters, signs: contactor, connector, 接触器; a short word is in too many sentences
+LONG_WORD = 8
+LONG_SIGNS = 3
 
 
 class Draft(Record):
@@ -82,6 +93,26 @@ def _proposal(
     if output.finish in ("stop", "cancelled"):
         return output, ""
     return output, say("deg_cut", language, seconds=f"{output.seconds:.0f}")
+
+
+def named_checks(entry: KnowledgeEntry, text: str) -> tuple[str, ...]:
+    """Checks that a person says were done: named by a part that no other check of the entry speaks of."""
+    if not _CHECKED.search(text):
+        return ()
+    said = set(tokenize(text))
+    words = {
+        item.id: set(tokenize(f"{item.text.get('en')} {item.text.get('zh')}")) & said
+        for item in entry.items
+        if item.kind in ("check", "step")
+    }
+    parts = {i: {w for w in held if components_in(w) or _long(w)} for i, held in words.items()}
+    return tuple(
+        i for i, held in parts.items() if any(sum(w in other for other in parts.values()) == 1 for w in held)
+    )
+
+
+def _long(word: str) -> bool:
+    return len(word) >= (LONG_SIGNS if has_chinese(word) else LONG_WORD)
 
 
 def draft_next_check(

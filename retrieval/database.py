@@ -10,7 +10,7 @@ from pathlib import Path
 
 from retrieval.errors import StoreUnusable
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUSY_TIMEOUT_S = 30.0
 FILE = "knowledge.sqlite"
 # What is rebuilt from the knowledge files goes when the schema changes; what only this file holds (documents, notes,
@@ -73,10 +73,17 @@ CREATE TABLE note (
   at TEXT NOT NULL
 );
 CREATE INDEX note_by_entry ON note (entry_id);
+CREATE TABLE repair (
+  id TEXT PRIMARY KEY, machine TEXT NOT NULL, vendor TEXT NOT NULL, family TEXT NOT NULL, code TEXT NOT NULL,
+  entry_id TEXT NOT NULL, action TEXT NOT NULL, by TEXT NOT NULL, at TEXT NOT NULL
+);
+CREATE INDEX repair_by_entry ON repair (entry_id);
 CREATE TABLE IF NOT EXISTS embedding (
   embedder TEXT NOT NULL, hash TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (embedder, hash)
 );
 """
+# From the schema before, with all that a shop has in it: statements that add to it.
+_STEPS = {3: _SCHEMA[_SCHEMA.index("CREATE TABLE repair") : _SCHEMA.index("CREATE TABLE IF NOT EXISTS embedding")]}
 
 
 class Database:
@@ -99,8 +106,8 @@ class Database:
             version = self._version(connection)
         if version < SCHEMA_VERSION:
             with self.writing() as connection:  # two processes may meet here: the second looks again
-                if self._version(connection) < SCHEMA_VERSION:
-                    for statement in _SCHEMA.split(";\n"):
+                if (version := self._version(connection)) < SCHEMA_VERSION:
+                    for statement in _STEPS.get(version, _SCHEMA).split(";\n"):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

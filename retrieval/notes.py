@@ -210,6 +210,12 @@ def for_machine(found: Iterable[Note], machine: str) -> tuple[Note, ...]:
     return tuple(note for note in found if not note.machine or _named(_folded(note.machine), asked))
 
 
+def same_machine(one: str, other: str) -> bool:
+    """Whether two names mean one machine: equal, or one inside the other, "lathe 3" and "Lathe 3, FANUC 0i-MF"."""
+    left, right = _folded(one), _folded(other)
+    return bool(left and right) and (_named(left, right) or _named(right, left))
+
+
 def _named(machine: str, asked: str) -> bool:
     # a Chinese name stands between other characters: only letters and digits of the same word may not touch it
     left = "(?<![0-9a-z])" if machine[0].isascii() else ""

@@ -314,6 +314,8 @@ class Section(Record):
         "next_check",
         "documents",
         "shop_notes",
+        "last_time",
+        "report",
         "related",
     ]
     heading: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -386,6 +387,31 @@ def notes(
         typer.secho(f"{len(found)} notes", dim=True, err=True)
 
 
+def repairs(
+    machine: Annotated[str, typer.Option("--machine", help="Only those of this machine.")] = "",
+    remove: Annotated[str, typer.Option("--remove", metavar="ID", help="Take this one out.")] = "",
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """List what fixed which machine.
+
+    As people said it in conversations; an answer for that machine shows it first, after what is said for safety.
+    """
+    with known_errors():
+        from retrieval.repairs import remove_repair
+        from retrieval.repairs import repairs as stored
+
+        store = opened(home).store
+        found = (remove_repair(store, remove),) if remove else stored(store, machine)
+        if as_json:
+            print_json([asdict(item) for item in found])
+            return
+        for item in found:
+            code = f"{item.vendor}/{item.family} {item.code}" if item.code else item.entry_id
+            typer.echo(f"{item.id[:6]}  {item.at[:10]}  {item.machine}: {code}: {item.action} - {item.by}")
+        typer.secho("removed" if remove else f"{len(found)} repairs", dim=True, err=True)
+
+
 def note_json(note: Note) -> dict[str, Any]:
     """A note for a script."""
     shown = {name: getattr(note, name) for name in ("id", "machine", "text", "by", "at")}
@@ -439,6 +465,11 @@ COMMANDS: Iterable[Row] = (
             'faultwright knowledge note SV0401 "seldom here" --move c3 --before c1 --by "Li Wei"',
             "faultwright knowledge note --remove 4",
         ),
+    ),
+    (
+        "repairs",
+        repairs,
+        ('faultwright knowledge repairs --machine "lathe 3"', "faultwright knowledge repairs --remove 4f06a6"),
     ),
     ("notes", notes, ("faultwright knowledge notes", 'faultwright knowledge notes --machine "lathe 3"')),
 )

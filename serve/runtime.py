@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -188,6 +189,7 @@ class Runtime:
         self.writer = LazyWriter(settings, make_engine)
         self._planner = planner or RulePlanner()
         self._default = _default_vendor(settings)
+        self.person = _login()
 
     def machine(self, vendor: str | None, machine: str | None) -> tuple[str | None, str | None]:
         """(vendor, family) from `--vendor` and from a machine's description; the settings' default otherwise.
@@ -251,6 +253,7 @@ class Runtime:
             "vendor": vendor_id,
             "family": family,
             "machine": machine or "",
+            "person": self.person,
             "conversation": talk.model_dump(mode="json"),
             "trace_id": trace.new_id(),
         }
@@ -278,6 +281,13 @@ class Runtime:
     def close(self) -> None:
         """Let the engine go."""
         self.writer.close()
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        return ""
 
 
 def _default_vendor(settings: Settings) -> tuple[str | None, str | None]:

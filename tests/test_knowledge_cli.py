@@ -249,5 +249,5 @@ def test_the_guide_names_every_command() -> None:
 
     text = DOCS.read_text(encoding="utf-8")
     names = [name.split()[1] for name, _ in command_tree() if name.startswith("knowledge ")]
-    assert len(names) == 16
+    assert len(names) == 17
     assert [name for name in names if not re.search(rf"(?:faultwright |`)knowledge {name}\b", text)] == []

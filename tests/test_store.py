@@ -653,3 +653,19 @@ class TestVersions:
         monkeypatch.setattr(store_module, "_records", lambda: "of another version")
         assert store.sync(base)
         assert not store.sync(base)
+
+
+def test_a_home_of_the_schema_before_keeps_all_and_gets_what_is_new(home: Path) -> None:
+    from retrieval.repairs import put_repair, repairs
+
+    store = KnowledgeStore(home)
+    with store.database.writing() as connection:
+        connection.execute("DROP TABLE repair")
+        connection.execute("INSERT INTO note VALUES (1, 'fanuc/sv0401', '', '{}', 'Li Wei', '2026-11-30')")
+        connection.execute("PRAGMA user_version = 3")
+    again = KnowledgeStore(home)
+    put_repair(again, key="k", machine="lathe 3", code=None, entry_id="guide/x", action="greased", by="Li Wei")
+    put_repair(again, key="k", machine="lathe 3", code=None, entry_id="guide/x", action="told twice", by="Li Wei")
+    assert [repair.action for repair in repairs(again)] == ["greased"]
+    with again.database.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM note").fetchone()[0] == 1
