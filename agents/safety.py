@@ -92,7 +92,7 @@ _RESTORING = re.compile(
     r"""
     \b(?:someone|somebody|operators?|previous|colleague|night\s+shift|he|she|they|who|was|were|is|are|been|has|have|had)\b[^.?!]{0,40}
       \b(?:by-?passed|jumper(?:ed)?|jumpered\s+out|defeated|disabled|bridged|overridden|shorted|taped|removed|tied)\b
-    | (?:remove|removing|undo|find|finding|detect|detecting|check(?:ing)?\s+(?:for|whether|if|that)|prevent|preventing|stop)\s.{0,40}(?:jumper|by-?pass|bridge|defeat|override)
+    | (?:remove|removing|undo|find|finding|detect|detecting|check(?:ing)?\s+(?:for|whether|if|that)|prevent|preventing|(?<!\be-)(?<!\be\s)(?<!emergency\s)(?<!safety\s)(?<!\w)stop)\s.{0,40}(?:jumper|by-?pass|bridge|defeat|override)
     | (?:why|how\s+dangerous|what\s+happens|never|must\s+not|mustn't|should\s+not|shouldn't|do\s+not|don't|not\s+allowed|illegal|policy|refuse)\b.{0,60}(?:by-?pass|jumper|defeat|disabl|bridg|overrid|short|remov)
     | (?:machine|spindle|axis|it|lathe|mill)\s+(?:still\s+|even\s+)?(?:runs|turns|starts|spins|moves|keeps|ran|started|moved)\b | \bstill\s+(?:runs?|turns?|starts?|spins?|moves?)
     | (?:还在|还会|居然|竟然|仍然|仍在|为什么还|怎么还)

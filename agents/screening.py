@@ -43,6 +43,9 @@ _DISMISSES = re.compile(
     r"|\b(?:lock-?\s?out|loto|tag-?out|isolation)\b[^.]{0,30}\b(?:not\s+(?:needed|necessary|required)|unnecessary|a\s+waste|useless)"
     r"|\b(?:work|working|reach|reaching)\b[^.]{0,30}\bwhile\s+(?:it\s+is\s+)?(?:live|energi[sz]ed)"
     r"|\bcontactor\b[^.]{0,20}\bin\s+by\s+hand|\b(?:reply|say)\s+to\s+the\s+(?:user|technician|operator)\b"
+    r"|\b(?:remov\w*|tak(?:e|ing)\s+off|open)\s[^.;]{0,24}\b(?:guards?|doors?|covers?|interlocks?)\s(?:and|then|to)\s"
+    r"(?:then\s+)?(?:run|keep|continue|cut|operate|go\s+on|work\s+on)\b"
+    r"|(?:拆|打开|取下|卸)[^。\n]{0,6}(?:护罩|防护门|安全门|防护罩)[^。\n]{0,6}(?:运行|继续|开机|加工|照跑)"
     r"|(?:无需|不需要|不必|不用|没必要)[^。\n]{0,4}(?:断电|上锁|挂牌|放电|验电|停机)|带电(?:作业|操作|工作|更换)",
     re.IGNORECASE,
 )

@@ -53,14 +53,20 @@ def carry(connection: sqlite3.Connection, current: str, before: Sequence[str]) -
     by_text: dict[str, list[KnowledgeEntry]] = {}
     for entry in new:
         by_text.setdefault(_said(entry), []).append(entry)
-    moved = 0
-    left: list[LeftBehind] = []
-    for old in changed:
+    taken: set[str] = set()
+    for old in changed:  # the newest first: what an older version had is not put on top of it
         same = by_text.get(_said(old), [])
         name = old.id.partition("/")[2]
         at = next((entry for entry in same if entry.id.partition("/")[2] == name), same[0] if len(same) == 1 else None)
-        at = at or _same_code(connection, old, new, name)
-        if at is not None:
+        if at is not None and at.id not in taken:
+            _move(connection, old, at)
+            taken.add(at.id)
+    moved = len(taken)
+    left: list[LeftBehind] = []
+    for old in (one for one in changed if _has_revision(connection, one.id)):
+        name = old.id.partition("/")[2]
+        at = _same_code(connection, old, new)
+        if at is not None and not _has_revision(connection, at.id):
             _move(connection, old, at)
             moved += 1
         elif old.id.startswith(f"doc-{before[0]}/"):  # of those before it was said when they were left
@@ -86,15 +92,25 @@ def _said(entry: KnowledgeEntry, leave: dict[str, Any] = _OF_VERSION) -> str:
     return json.dumps(said, ensure_ascii=False, sort_keys=True)
 
 
+def _has_revision(connection: sqlite3.Connection, entry_id: str) -> bool:
+    return connection.execute("SELECT 1 FROM revision WHERE entry_id = ?", (entry_id,)).fetchone() is not None
+
+
 def _same_code(
-    connection: sqlite3.Connection, old: KnowledgeEntry, new: Sequence[KnowledgeEntry], name: str
+    connection: sqlite3.Connection, old: KnowledgeEntry, new: Sequence[KnowledgeEntry]
 ) -> KnowledgeEntry | None:
-    """The changed row that takes words for search along: they say nothing about what it says."""
+    """The changed row that takes words for search along: they say nothing about what it says.
+
+    Only where one row alone has the code, before and now: of two, nobody knows which one it was.
+    """
     (body,) = connection.execute("SELECT body FROM revision WHERE entry_id = ? ORDER BY seq DESC", (old.id,)).fetchone()
     shop = KnowledgeEntry.model_validate_json(body)
     if _said(shop, _OF_SEARCH) != _said(old, _OF_SEARCH) or shop.status == "verified":
         return None
-    return next((e for e in new if e.id.partition("/")[2] == name and e.keys == old.keys), None)
+    rows = connection.execute("SELECT body FROM entry WHERE document_id = ?", (old.id.partition("/")[0][4:],))
+    alone = sum(KnowledgeEntry.model_validate_json(row[0]).keys == old.keys for row in rows) == 1
+    fits = [entry for entry in new if entry.keys == old.keys]
+    return fits[0] if alone and len(fits) == 1 else None
 
 
 def _move(connection: sqlite3.Connection, old: KnowledgeEntry, new: KnowledgeEntry) -> None:

@@ -220,6 +220,9 @@ class Documents:
                 put_unit(connection, unit, unit.texts[0].hash)
             superseded, newest, others = self._settle(connection, document)
             carried = carry(connection, newest, others)
+            for version in others[KEEP_VERSIONS - 1 :]:
+                connection.execute("DELETE FROM document WHERE id = ?", (version,))
+                _empty(connection, version)
             drop_orphans(connection)
         return Stored(len(new), len(chunks) - len(new), superseded, carried)
 
@@ -255,11 +258,8 @@ class Documents:
             connection.execute("UPDATE document SET current = ? WHERE id = ?", (version is newest, version.id))
         for version in versions[:-1]:
             _hide(connection, version.id)
-        for version in versions[: -KEEP_VERSIONS]:
-            connection.execute("DELETE FROM document WHERE id = ?", (version.id,))
-            _empty(connection, version.id)
-        kept = [version.id for version in versions[-KEEP_VERSIONS:-1]]
-        return before[-1].id if before and newest.id == document.id else "", newest.id, kept[::-1]
+        others = [version.id for version in reversed(versions[:-1])]
+        return before[-1].id if before and newest.id == document.id else "", newest.id, others
 
     def remove(self, document: StoredDocument) -> None:
         """Take a document out with its rows and passages; its earlier versions go too."""

@@ -159,3 +159,31 @@ def test_the_command_says_what_follows_and_what_stays(store: KnowledgeStore, hom
     result = CliRunner().invoke(cli.app, ["ingest", str(path), "--no-vectors", "--home", str(home)])
     assert "1 rows that your shop changed or verified" in result.output
     assert "the row changed" in result.output and "knowledge list --stale" in result.output
+
+
+class TestNothingIsPutOnTop:
+    def test_words_for_search_do_not_take_a_verified_text_away(self, store: KnowledgeStore, path: Path) -> None:
+        read(store, path)
+        assign(store, row(store), ["component=X axis"], by="Li Wei")
+        verify(store, row(store), by="Wang")
+        read(store, path, TestChangedRow.CHANGED)
+        alias(store, row(store), "drives will not come up", by="Li Wei")
+        read(store, path)
+        current = versions(store, row(store)).current
+        assert (current.status, current.verified_by, current.component) == ("verified", "Wang", "X axis")
+
+    def test_words_do_not_go_to_another_row_of_the_code(self, store: KnowledgeStore, path: Path) -> None:
+        one, two = ("SV0401", "VRDY OFF", "loose plug", "tighten"), ("SV0401", "NOT READY", "no power", "switch on")
+        read(store, path, (one, two))
+        first = next(e.id for e in TestSameRow().both(store) if e.title.en == "VRDY OFF")
+        alias(store, first, "plug came off", by="Li Wei")
+        read(store, path, (two, ("SV0401", "VRDY OFF", "plug is loose", "tighten")))
+        assert not any(entry.phrases for entry in TestSameRow().both(store))
+
+    def test_the_text_of_three_versions_ago_has_it_again(self, store: KnowledgeStore, path: Path) -> None:
+        read(store, path)
+        verify(store, row(store), by="Wang")
+        for n in range(2):
+            read(store, path, (("SV0401", f"OTHER {n}", "a", "b"), ROWS[1]))
+        assert read(store, path, text="New words around it.").carried == 1
+        assert versions(store, row(store)).current.verified_by == "Wang"
